@@ -104,7 +104,7 @@ func TestCheckBacking(t *testing.T) {
 }
 
 // A header that references an external data file is refused whenever the image is to be opened, even if the identity is right.
-func TestRecognizeImage_DataFile(t *testing.T) {
+func TestRecognize_DataFile(t *testing.T) {
 	const id = "0b5a4c52-6a0c-4b3f-9d0c-6f8f0a1b2c3d"
 	for name, c := range map[string]struct {
 		head []byte

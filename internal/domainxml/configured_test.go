@@ -7,7 +7,7 @@ import (
 
 // libvirt removes the state of a device only with a domain that has the device: Reclaim restores the devices that a machine had
 // earlier.
-func TestReclaim_RestoresLostDevices(t *testing.T) {
+func TestForUndefine_RestoresLostDevices(t *testing.T) {
 	m := machines()["uefi"]
 	text, err := Build(m)
 	if err != nil {

@@ -96,7 +96,7 @@ func TestExternals(t *testing.T) {
 }
 
 // The record of an image is valid below an overlay, too: it is still write-exclusive.
-func TestMark_HoldsBelowAnOverlay(t *testing.T) {
+func TestAttached_RecordBelowOverlay(t *testing.T) {
 	all := domain(t, externalDomain("/ours", externalSource("/snap", externalBacking("/ours", `<backingStore/>`)))).Attached()
 	if len(all) != 1 {
 		t.Fatal(all)
@@ -112,7 +112,7 @@ func TestMark_HoldsBelowAnOverlay(t *testing.T) {
 
 // The metadata of a machine is ignored in another domain, such as a clone to which virt-clone gave another UUID. The records of its images
 // stay valid.
-func TestMark_OfAnotherDomain(t *testing.T) {
+func TestMetadata_OfAnotherDomain(t *testing.T) {
 	text, err := Build(machines()["direct-boot"])
 	if err != nil {
 		t.Fatal(err)

@@ -340,7 +340,7 @@ func TestSameMachineType_ResolvesAliases(t *testing.T) {
 	}
 }
 
-func FuzzUpdatedDomainsStayReadable(f *testing.F) {
+func FuzzUpdate(f *testing.F) {
 	for _, m := range machines() {
 		text, err := Build(m)
 		if err != nil {

@@ -42,7 +42,7 @@ func build(t *testing.T, m Machine) string {
 	return text
 }
 
-func TestDiff_Disks(t *testing.T) {
+func TestDisksToDetach(t *testing.T) {
 	live := build(t, running())
 	for name, c := range map[string]struct {
 		change       func(m *Machine)
@@ -113,7 +113,7 @@ func TestDiff_Disks(t *testing.T) {
 }
 
 // While a domain with an ephemeral disk runs, libvirt 9.0 has an overlay on it.
-func TestDiff_RunningEphemeralDiskIsUnchanged(t *testing.T) {
+func TestDisksToDetach_RunningEphemeral(t *testing.T) {
 	want := running()
 	want.Disks["data"] = Disk{Volume: local("data", "g1"), Device: Fixed, Bus: "virtio", Ephemeral: true}
 	const source, end = `<source file="/pools/ssd/data"></source>`, "\n      <backingStore></backingStore>"
@@ -214,7 +214,7 @@ func TestPlug_RenamesUsedTarget(t *testing.T) {
 	}
 }
 
-func TestLiveMark_OnlyPluggedDisks(t *testing.T) {
+func TestLiveMetadata_OnlyPluggedDisks(t *testing.T) {
 	want := running()
 	want.Disks["data"] = Disk{Volume: local("data", "g9"), Device: Fixed, Bus: "virtio"}
 	want.Disks["log"] = Disk{Volume: local("log", "g9"), Device: Fixed, Bus: "scsi"}
@@ -230,7 +230,7 @@ func TestLiveMark_OnlyPluggedDisks(t *testing.T) {
 	}
 }
 
-func TestAttachedTo(t *testing.T) {
+func TestAttached(t *testing.T) {
 	d := domain(t, build(t, running()))
 	attached, metadata := d.Attached(), d.Metadata()
 	if metadata.Owner != "prod" || len(attached) != 4 {
@@ -320,7 +320,7 @@ func TestPlug_DiskInPoolIsNotUnplugged(t *testing.T) {
 
 // Only a disk with the configured volume is resized. A disk that is booted from keeps its volume until the next start, so the
 // configured size may be that of another volume.
-func TestGrow_OnlyAttachedDisks(t *testing.T) {
+func TestDisksToGrow_OnlyAttached(t *testing.T) {
 	live := machines()["direct-boot"]
 	for name, c := range map[string]struct {
 		name string

@@ -33,7 +33,7 @@ func copier(t *testing.T, h *host.Host, dir string) string {
 	return id
 }
 
-func TestAccCopier_EndsWithItsConnection(t *testing.T) {
+func TestAccCopy_EndsWithItsConnection(t *testing.T) {
 	l := acctest.Lab(t)
 	h, real := hostA(t, l)
 	id := copier(t, h, real.Dir)

@@ -10,7 +10,7 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-func TestEject_LockedTray(t *testing.T) {
+func TestOrLocked_Tray(t *testing.T) {
 	failed := libvirt.Error{Code: uint32(libvirt.ErrOperationFailed)}
 	const full, empty = `<disk device="cdrom"><source file="/a"/></disk>`, `<disk device="cdrom"/>`
 	for name, c := range map[string]struct {

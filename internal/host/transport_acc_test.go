@@ -37,7 +37,7 @@ func reached(t *testing.T, uri string) (h *host.Host, hangUp func()) {
 	return acctest.Must(f.Host("host-d"))(t), f.Close
 }
 
-func TestAccTransport_CallsEventsAndData(t *testing.T) {
+func TestAccHost_CallsEventsAndData(t *testing.T) {
 	r := remoteHost(t)
 	command := withSSH(t, r)
 	for name, uri := range map[string]string{
@@ -96,7 +96,7 @@ func awaitEvent(t *testing.T, r *lab.Host, h *host.Host, id string) {
 	}
 }
 
-func TestAccTransport_RefusesUntrustedClients(t *testing.T) {
+func TestAccHost_RefusesUntrustedClients(t *testing.T) {
 	r := remoteHost(t)
 	command := withSSH(t, r)
 	swapped := filepath.Join(t.TempDir(), "known hosts")
@@ -131,7 +131,7 @@ func TestAccTransport_RefusesUntrustedClients(t *testing.T) {
 	awaitSSH(t, 0)
 }
 
-func TestAccTransport_RedialsRestartedLibvirtd(t *testing.T) {
+func TestAccHost_RedialsRestartedLibvirtd(t *testing.T) {
 	r := remoteHost(t)
 	withSSH(t, r)
 	h, _ := reached(t, "qemu+ssh://host-d/system")

@@ -107,7 +107,7 @@ func TestURI_ErrorsHidePassword(t *testing.T) {
 	}
 }
 
-func TestHostRegistry(t *testing.T) {
+func TestRegistry(t *testing.T) {
 	f := NewRegistry(map[string]Config{"b": {URI: "qemu:///system", Node: "node-2"}, "a": {URI: "qemu:///system"}, "bad": {URI: "%"}})
 	defer f.Close()
 	if _, err := f.Host("c"); err == nil || err.Error() != `the provider has no host "c"; its hosts are a, b, bad` {

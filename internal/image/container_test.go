@@ -218,7 +218,7 @@ func TestContainer_Architectures(t *testing.T) {
 	}
 }
 
-func TestReferences(t *testing.T) {
+func TestContainer_References(t *testing.T) {
 	digest := sha(nil)
 	for reference, want := range map[string]string{
 		"quay.io/a/b:v1": "", "debian": "", "localhost:5000/a": "", "quay.io/a/b@" + digest: digest, "quay.io/a/b:v1@" + digest: digest,
@@ -256,7 +256,7 @@ func guarded(h http.Handler, seen *[]string) http.Handler {
 }
 
 // Credentials are sent to the registry, and not to the servers to which it redirects for layers.
-func TestCredentials(t *testing.T) {
+func TestContainer_Credentials(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	want := disk(10_000)
 	layer := tarred(t, plain("disk/d", want))
@@ -286,7 +286,7 @@ func TestCredentials(t *testing.T) {
 }
 
 // A credential helper may print the password and then fail.
-func TestCredentials_HelperPrintsPassword(t *testing.T) {
+func TestContainer_HelperPrintsPassword(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("DOCKER_CONFIG", dir)
 	t.Setenv("PATH", dir)
@@ -347,7 +347,7 @@ func TestContainer_RegistryWithoutHEAD(t *testing.T) {
 }
 
 // The registry grants tokens, and its server repeats requests in its answers.
-func TestTokens(t *testing.T) {
+func TestContainer_Tokens(t *testing.T) {
 	image.WithoutPauses(t)
 	want := disk(10_000)
 	f := &fake{}

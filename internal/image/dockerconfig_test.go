@@ -24,7 +24,7 @@ func dockerConfig(t *testing.T, text string) (file string) {
 	return file
 }
 
-func TestCredentials_UnreadableConfiguration(t *testing.T) {
+func TestDockerConfig_Unreadable(t *testing.T) {
 	f := &fake{}
 	f.push(nil, tarred(t, plain("disk/d", disk(10_000))))
 	ref := at(t, f)
@@ -43,7 +43,7 @@ func TestCredentials_UnreadableConfiguration(t *testing.T) {
 	}
 }
 
-func TestCredentials_PodmanConfiguration(t *testing.T) {
+func TestDockerConfig_Podman(t *testing.T) {
 	file := dockerConfig(t, "{")
 	auth := filepath.Join(filepath.Dir(file), "auth.json")
 	if err := os.Rename(file, auth); err != nil {
@@ -58,7 +58,7 @@ func TestCredentials_PodmanConfiguration(t *testing.T) {
 }
 
 // Docker Desktop leaves its helper's name in configurations that are used elsewhere.
-func TestCredentials_HelperIsMissing(t *testing.T) {
+func TestDockerConfig_HelperIsMissing(t *testing.T) {
 	want := disk(10_000)
 	f := &fake{}
 	f.push(nil, tarred(t, plain("disk/d", want)))
@@ -75,7 +75,7 @@ func TestCredentials_HelperIsMissing(t *testing.T) {
 }
 
 // The helper of the registry is asked although the one for all others is missing.
-func TestCredentials_HelperOfRegistry(t *testing.T) {
+func TestDockerConfig_HelperOfRegistry(t *testing.T) {
 	want := disk(10_000)
 	f := &fake{}
 	f.push(nil, tarred(t, plain("disk/d", want)))

@@ -47,7 +47,7 @@ func fixedVHD(raw []byte) []byte {
 var lfsPointer = []byte("version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("ab", 32) + "\nsize 2361393152\n")
 
 // Hostile files are refused in the same way from a web server and from a local disk.
-func TestHostileFiles(t *testing.T) {
+func TestFile_Hostile(t *testing.T) {
 	const limit = 1 << 20
 	good, bomb := disk(5000), make([]byte, 4<<20)
 	twice := disk(5000)
@@ -124,7 +124,7 @@ func flip(content []byte, at int) []byte {
 	return content
 }
 
-func TestHostileFiles_ChangedFile(t *testing.T) {
+func TestFile_Changed(t *testing.T) {
 	want := disk(5000)
 	for packing, content := range map[string][]byte{"raw": want, "gzip": gzipped(t, want), "zstd": zstandard(t, want), "xz": xzed(want, dictionary1MiB)} {
 		t.Run(packing, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestHostileFiles_ChangedFile(t *testing.T) {
 	}
 }
 
-func TestHostileURLs(t *testing.T) {
+func TestURL_Hostile(t *testing.T) {
 	digits := strings.Repeat("0", 64)
 	for name, c := range map[string]struct {
 		url  image.URL
@@ -169,7 +169,7 @@ func TestHostileURLs(t *testing.T) {
 	}
 }
 
-func TestHostileServers(t *testing.T) {
+func TestURL_HostileServers(t *testing.T) {
 	image.WithoutPauses(t)
 	want := disk(5000)
 	first := func(w http.ResponseWriter) {
@@ -218,7 +218,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-func TestRedirects(t *testing.T) {
+func TestURL_Redirects(t *testing.T) {
 	image.WithoutPauses(t)
 	want := disk(5000)
 	var referers []string
@@ -261,7 +261,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-func TestHostileContainers(t *testing.T) {
+func TestContainer_Hostile(t *testing.T) {
 	image.WithoutPauses(t)
 	want := disk(5000)
 	good := tarred(t, plain("disk/d", want))

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestAccLeakChecker_SeesEachKind(t *testing.T) {
+func TestAccLeaks_SeesEachKind(t *testing.T) {
 	l := sharedLab(t)
 	h := l.Hosts["host-a"]
 	lun := addLUN(t, l, LUNSpec{Size: lunSize})

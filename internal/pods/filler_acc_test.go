@@ -25,7 +25,7 @@ import (
 )
 
 // An image is uploaded once; what is there is named when another one is refused, and overwritten or erased when that is wanted.
-func TestAccPopulator_Upload(t *testing.T) {
+func TestAccFiller_Upload(t *testing.T) {
 	l := acctest.Lab(t)
 	for name, block := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestAccPopulator_Upload(t *testing.T) {
 }
 
 // The disk of a container image is copied, and not over what is there.
-func TestAccPopulator_Copy(t *testing.T) {
+func TestAccFiller_Copy(t *testing.T) {
 	l := acctest.Lab(t)
 	for name, block := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestAccPopulator_Copy(t *testing.T) {
 }
 
 // Half an image is never taken for a whole one: when its source or the pod ends in the middle, the claim is marked, and the next try fills it.
-func TestAccPopulator_Interrupted(t *testing.T) {
+func TestAccFiller_Interrupted(t *testing.T) {
 	l := acctest.Lab(t)
 	c := newClaim(t, l, "interrupted", true)
 	raw, content := disk(t, "whole", 8)
@@ -131,7 +131,7 @@ func TestAccPopulator_Interrupted(t *testing.T) {
 }
 
 // What a killed provider left is removed by the next one, and by Remove.
-func TestAccPopulator_LeftOver(t *testing.T) {
+func TestAccFiller_LeftOver(t *testing.T) {
 	l := acctest.Lab(t)
 	c := newClaim(t, l, "left", false)
 	raw, content := disk(t, "whole", 4)
@@ -165,7 +165,7 @@ func TestAccPopulator_LeftOver(t *testing.T) {
 }
 
 // The rights in populator.yaml are those that are needed, and no more.
-func TestAccPopulator_Rights(t *testing.T) {
+func TestAccFiller_Rights(t *testing.T) {
 	l := acctest.Lab(t)
 	c := newClaim(t, l, "rights", false)
 	manifest := "../cluster/rbac/populator.yaml"

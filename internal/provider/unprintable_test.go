@@ -155,7 +155,7 @@ func TestUnprintable_CommandLine(t *testing.T) {
 
 // A machine or disk is neither created nor renamed with a name that is reserved for virtclaim's own objects. An existing one is kept and
 // can be destroyed.
-func TestReservedNames_OnlyForWhatIsMade(t *testing.T) {
+func TestProvider_ReservedNamesOnlyForWhatIsMade(t *testing.T) {
 	server := NewServer("test")
 	all, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {

@@ -28,7 +28,7 @@ func refusals(t *testing.T, resource string, config values) string {
 }
 
 // A number without a suffix counts bytes, so that the unit of memory = 512 was forgotten. Clusters are that small.
-func TestQuantity_ForgottenUnit(t *testing.T) {
+func TestProvider_ForgottenUnit(t *testing.T) {
 	machine, disk := "virtclaim_virtual_machine", "virtclaim_disk"
 	for _, c := range []struct{ resource, attribute, value, want string }{
 		{machine, "memory", "512", `memory = "512" is 512 bytes. Write its unit: 512Mi was probably meant`},
@@ -50,7 +50,7 @@ func TestQuantity_ForgottenUnit(t *testing.T) {
 }
 
 // user_data = data.cloudinit_config.web.rendered, with its defaults, is refused at plan: a guest would ignore it. base64gzip() is the same.
-func TestUserData_Base64(t *testing.T) {
+func TestProvider_UserDataInBase64(t *testing.T) {
 	const packed, text = "H4sIAAAAAAAA/w==", "#cloud-config\n"
 	for attribute, value := range map[string]string{"user_data": packed, "user_data_wo": base64.StdEncoding.EncodeToString([]byte(text))} {
 		of := func(value any) string {

@@ -62,7 +62,7 @@ func (s *hostStub) UndefineSecret(_ context.Context, id string) error {
 	return nil
 }
 
-func TestPutAndGet(t *testing.T) {
+func TestPut(t *testing.T) {
 	s := newStub()
 	for _, r := range []Record{record, {ID: id, Owner: "team", Name: "web", Nonce: "n1", Version: "8", Volume: "a1"}} {
 		if _, err := Put(t.Context(), s, r, credentials); err != nil {

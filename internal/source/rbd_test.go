@@ -71,7 +71,7 @@ func TestParseMonitors_Refused(t *testing.T) {
 	}
 }
 
-func FuzzParseMonitorsGivesServersOnly(f *testing.F) {
+func FuzzParseMonitors(f *testing.F) {
 	for _, s := range []string{"192.0.2.1:6789", "[v2:[2001:db8::1]:3300/0,v1:[2001:db8::1]:6789/0]", "v1:a", "[", "]],[[", "[v2:", ",", "[::1]/1"} {
 		f.Add(s)
 	}

@@ -158,7 +158,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-func FuzzSameStorageIsSymmetricAndReflexive(f *testing.F) {
+func FuzzSameStorage(f *testing.F) {
 	f.Add("network", "iscsi", "iqn.2001-04.com.example:Disk/01", "a", int64(0), "", "h1",
 		"network", "iscsi", "IQN.2001-04.com.example:disk/1", "b", int64(3260), "", "h2")
 	f.Add("file", "", "/a", "", int64(0), "g1", "h1", "block", "", "/a", "", int64(0), "", "h1")

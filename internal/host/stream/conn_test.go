@@ -312,7 +312,7 @@ func TestConn_CanceledUploadEndsAtOnce(t *testing.T) {
 	}
 }
 
-func FuzzReadingAPacketNeverPanics(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	f.Add(packet{procedure: procUpload, kind: kindReply, status: statusError, body: refusal("no")}.appendTo(nil))
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		if p, err := read(bytes.NewReader(data)); err == nil {

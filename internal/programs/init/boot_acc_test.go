@@ -181,7 +181,7 @@ func (o outcome) mustSay(t *testing.T, text string) {
 }
 
 // A scratch image has one program and nothing else; what there is of files is seen by it, and its exit code by the provider.
-func TestAccBoot_ScratchImage(t *testing.T) {
+func TestAccInit_ScratchImage(t *testing.T) {
 	a := makeArtefacts(t)
 	o := guest{
 		config: guestinit.Config{
@@ -217,7 +217,7 @@ func TestAccBoot_ScratchImage(t *testing.T) {
 }
 
 // Names of users and groups, a fixed address, a dangling resolv.conf, another disk.
-func TestAccBoot_Image(t *testing.T) {
+func TestAccInit_Image(t *testing.T) {
 	a := makeArtefacts(t)
 	data := makeFileSystem(t, map[string]string{"greeting": "hello"})
 	o := guest{
@@ -250,7 +250,7 @@ func TestAccBoot_Image(t *testing.T) {
 	}
 }
 
-func TestAccBoot_ExitCode(t *testing.T) {
+func TestAccInit_ExitCode(t *testing.T) {
 	a := makeArtefacts(t)
 	for _, try := range []struct {
 		name      string
@@ -268,7 +268,7 @@ func TestAccBoot_ExitCode(t *testing.T) {
 }
 
 // What can't be started is a status that says why, and a machine that is off.
-func TestAccBoot_Failed(t *testing.T) {
+func TestAccInit_Failed(t *testing.T) {
 	a := makeArtefacts(t)
 	blank := filepath.Join(t.TempDir(), "blank")
 	if err := os.WriteFile(blank, make([]byte, 1<<20), 0o600); err != nil {
@@ -298,7 +298,7 @@ func TestAccBoot_Failed(t *testing.T) {
 }
 
 // A root disk that is no ext4 has its data in the first sector.
-func TestAccBoot_OtherRootStaysAsItIs(t *testing.T) {
+func TestAccInit_OtherRootStaysAsItIs(t *testing.T) {
 	a := makeArtefacts(t)
 	folder := t.TempDir()
 	root, content := filepath.Join(folder, "root.img"), append([]byte("XFSB"), bytes.Repeat([]byte("data"), 1<<18)...)
@@ -315,7 +315,7 @@ func TestAccBoot_OtherRootStaysAsItIs(t *testing.T) {
 }
 
 // A shutdown by the host is the program's stop signal.
-func TestAccBoot_PowerButton(t *testing.T) {
+func TestAccInit_PowerButton(t *testing.T) {
 	a := makeArtefacts(t)
 	o := guest{config: guestinit.Config{
 		Arguments: []string{"/probe", "await"}, StopSignal: "SIGUSR1", Restart: guestinit.RestartAlways,
@@ -323,7 +323,7 @@ func TestAccBoot_PowerButton(t *testing.T) {
 	o.mustExit(t, 7)
 }
 
-func TestAccBoot_StopTimeout(t *testing.T) {
+func TestAccInit_StopTimeout(t *testing.T) {
 	a := makeArtefacts(t)
 	o := guest{config: guestinit.Config{Arguments: []string{"/probe", "ignore"}, StopTimeout: 1}, powerDown: true}.boot(t, a)
 	o.mustExit(t, 137)
@@ -331,7 +331,7 @@ func TestAccBoot_StopTimeout(t *testing.T) {
 }
 
 // What the program has left behind does not keep the next run's port.
-func TestAccBoot_RestartOnFailure(t *testing.T) {
+func TestAccInit_RestartOnFailure(t *testing.T) {
 	a := makeArtefacts(t)
 	o := guest{config: guestinit.Config{Arguments: []string{"/probe", "flaky"}, Restart: guestinit.RestartOnFailure}}.boot(t, a)
 	o.mustExit(t, 0)
@@ -341,7 +341,7 @@ func TestAccBoot_RestartOnFailure(t *testing.T) {
 }
 
 // A network without a server is printed, and keeps neither the program nor other interfaces.
-func TestAccBoot_NoDHCPServer(t *testing.T) {
+func TestAccInit_NoDHCPServer(t *testing.T) {
 	a := makeArtefacts(t)
 	o := guest{
 		config:  guestinit.Config{Arguments: []string{"/probe", "report"}},

@@ -13,7 +13,7 @@ import (
 )
 
 // What a device had before is neither in the blank parts of the image nor behind its end. A device that is claimed elsewhere is left alone.
-func TestAccVolumePod_UsedDevice(t *testing.T) {
+func TestAccVolume_UsedDevice(t *testing.T) {
 	l := acctest.Lab(t)
 	const size = 16 << 20
 	was := bytes.Repeat([]byte{0xff}, size)

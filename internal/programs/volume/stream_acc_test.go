@@ -16,7 +16,7 @@ import (
 
 // Machines on two hosts have overlays over one pod that streams images, without a claim. What they write stays in the overlays. The pod can be restarted
 // under them.
-func TestAccVolumePod_Stream(t *testing.T) {
+func TestAccVolume_Stream(t *testing.T) {
 	l := acctest.Lab(t)
 	node := acctest.Must(l.Node(t.Context()))(t)
 	pod := podOf(t, "stream.yaml")

@@ -23,7 +23,7 @@ import (
 )
 
 // An image is put into a claim by curl or from a registry, and a guest reads it. Until it is there, the claim is not bound.
-func TestAccVolumePod_Upload(t *testing.T) {
+func TestAccVolume_Upload(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
 	console := acctest.NewConsole(t)
@@ -67,7 +67,7 @@ func TestAccVolumePod_Upload(t *testing.T) {
 }
 
 // The disk of a container image is put into a claim, and a guest boots from it.
-func TestAccVolumePod_Copy(t *testing.T) {
+func TestAccVolume_Copy(t *testing.T) {
 	l := acctest.Lab(t)
 	raw := disk(t, "I am copied", 16)
 	c := newClaim(t, l, "copied", false)
@@ -87,7 +87,7 @@ func TestAccVolumePod_Copy(t *testing.T) {
 }
 
 // Whatever is killed in the middle, the claim is marked as incomplete, and the next try fills it.
-func TestAccVolumePod_Killed(t *testing.T) {
+func TestAccVolume_Killed(t *testing.T) {
 	l := acctest.Lab(t)
 	raw := disk(t, "I am whole", 32)
 	node := acctest.Must(l.Node(t.Context()))(t)

@@ -87,9 +87,9 @@ func newFuzzed(s corev1.PersistentVolumeSource, mode corev1.PersistentVolumeMode
 	}
 }
 
-// FuzzTranslatedVolumesHoldNoMoreThanTheySay feeds arbitrary volumes to the translation. Accepted ones must be unchanged after a round trip
+// FuzzResolve feeds arbitrary volumes to the translation. Accepted ones must be unchanged after a round trip
 // through libvirt's XML, so that no name has become an element, and no text may contain the secret.
-func FuzzTranslatedVolumesHoldNoMoreThanTheySay(f *testing.F) {
+func FuzzResolve(f *testing.F) {
 	addManifests(f)
 	f.Fuzz(func(t *testing.T, manifest []byte, which uint8, text string, block, force bool, user string, value []byte,
 		configMap, address, mountPath, monitor string,

@@ -72,8 +72,8 @@ func eachManifest(t *testing.T, pattern string, check func(t *testing.T, base st
 	}
 }
 
-// TestGolden compares the result for a claim, and the device for a machine.
-func TestGolden(t *testing.T) {
+// TestResolve_Golden compares the result for a claim, and the device for a machine.
+func TestResolve_Golden(t *testing.T) {
 	eachManifest(t, "testdata/*.yaml", func(t *testing.T, base string, need claim.Need, found source.Resolved, err error) {
 		t.Helper()
 		if err != nil {
@@ -88,8 +88,8 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// TestGolden_Refused compares the errors of claims that a machine can't use.
-func TestGolden_Refused(t *testing.T) {
+// TestResolve_GoldenRefused compares the errors of claims that a machine can't use.
+func TestResolve_GoldenRefused(t *testing.T) {
 	eachManifest(t, "testdata/refused/*.yaml", func(t *testing.T, base string, _ claim.Need, _ source.Resolved, err error) {
 		t.Helper()
 		kind := "not ready"

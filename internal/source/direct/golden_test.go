@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "regenerate the golden files")
 
 const uuid = "5f0c6f1e-58f5-5c80-9b57-0d3a2f6f8a11"
 
-// TestGolden resolves a source of each kind, binds it, and compares the device for libvirt.
-func TestGolden(t *testing.T) {
+// TestResolve_Golden resolves a source of each kind, binds it, and compares the device for libvirt.
+func TestResolve_Golden(t *testing.T) {
 	sources := map[string]struct {
 		source Source
 		mode   volume.AccessMode
