@@ -40,12 +40,12 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 		return
 	}
 	tfvalue.CheckReserved(ctx, req, resp, "name", "name_prefix")
-	if r.provider.Ready() {
+	if r.Provider.Ready() {
 		r.checkHost(ctx, plan, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {
-		if r.provider.Ready() {
-			r.provider.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
+		if r.Provider.Ready() {
+			r.Provider.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 		}
 		plan.source(ctx, &resp.Diagnostics).files().CheckPath(sourcePath, &resp.Diagnostics)
 		if load(ctx, req.Private, &resp.Diagnostics).Kernel != "" { // of the one that this one replaces, also because of -replace
@@ -74,15 +74,15 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 // judge refuses a replacement by what the apply would refuse: it would delete the kernel first.
 func (r *kernel) judge(ctx context.Context, config tfsdk.Config, plan model, diags *diag.Diagnostics) {
 	raw, err := plan.Source.ToTerraformValue(ctx)
-	if err != nil || !r.provider.Ready() || r.provider.IsApplying() || plan.Host.IsUnknown() || diags.HasError() {
+	if err != nil || !r.Provider.Ready() || r.Provider.IsApplying() || plan.Host.IsUnknown() || diags.HasError() {
 		return
 	}
 	var with model
 	diags.Append(config.Get(ctx, &with)...)
 	key := plan.Host.ValueString()
-	h, err := r.provider.Hosts.Host(key)
+	h, err := r.Provider.Hosts.Host(key)
 	if err == nil {
-		err = r.provider.CheckHost(ctx, key, h)
+		err = r.Provider.CheckHost(ctx, key, h)
 	}
 	if err == nil && raw.IsFullyKnown() {
 		err = r.judgeSource(ctx, h, with.source(ctx, diags))
@@ -97,7 +97,7 @@ func (r *kernel) judge(ctx context.Context, config tfsdk.Config, plan model, dia
 func (r *kernel) judgeSource(ctx context.Context, h *host.Host, s sourceModel) error {
 	switch s.kind() {
 	case fromContainer:
-		_, _, err := s.Container.PrepareRootFS(ctx, &r.provider.Tags, h.Architecture, &content.Spec{})
+		_, _, err := s.Container.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, &content.Spec{})
 		return err
 	case fromURL:
 		is := image.URL{URL: s.URL.URL.ValueString(), Checksum: s.URL.Checksum.ValueString()}
@@ -131,14 +131,14 @@ func (r *kernel) checkHost(ctx context.Context, plan model, diags *diag.Diagnost
 		return
 	}
 	key := plan.Host.ValueString()
-	if _, err := r.provider.Hosts.Host(key); err != nil {
+	if _, err := r.Provider.Hosts.Host(key); err != nil {
 		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
 		return
 	}
 	if plan.UsageType.IsUnknown() {
 		return
 	}
-	if err := r.provider.UsageTypes(key).Check(ctx, plan.UsageType.ValueString()); err != nil {
+	if err := r.Provider.UsageTypes(key).Check(ctx, plan.UsageType.ValueString()); err != nil {
 		diags.AddAttributeError(path.Root("usage_type"), "Unknown usage type", err.Error())
 	}
 }

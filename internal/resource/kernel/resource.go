@@ -25,29 +25,16 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-type kernel struct{ provider *providerdata.Data }
+type kernel struct{ providerdata.Resource }
 
-var (
-	_ resource.ResourceWithConfigure      = &kernel{}
-	_ resource.ResourceWithModifyPlan     = &kernel{}
-	_ resource.ResourceWithValidateConfig = &kernel{}
-	_ resource.ResourceWithImportState    = &kernel{}
-)
+var _ providerdata.Managed = &kernel{}
 
 // New creates the resource.
-func New() resource.Resource { return &kernel{} }
-
-func (r *kernel) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_kernel"
-}
-
-func (r *kernel) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
-}
+func New() resource.Resource { return &kernel{providerdata.Resource{TypeName: "kernel"}} }
 
 // Create reads the kernel and puts both files on the host. After a failure nothing is left; an interrupted creation is continued by the next one.
 func (r *kernel) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.provider.Apply()
+	r.Provider.Apply()
 	var plan, config model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -73,10 +60,10 @@ func (r *kernel) Create(ctx context.Context, req resource.CreateRequest, resp *r
 
 // Read looks for the two files. If one is gone, an apply replaces the kernel, and so removes what the host has recorded of it.
 func (r *kernel) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.provider.Ready() {
+	if !r.Provider.Ready() {
 		return
 	}
-	r.provider.Refreshes()
+	r.Provider.Refreshes()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
@@ -111,7 +98,7 @@ func (r *kernel) Read(ctx context.Context, req resource.ReadRequest, resp *resou
 
 // Update changes the command line, which is in the machines only, and adopts the configuration of an imported kernel.
 func (r *kernel) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.provider.Apply()
+	r.Provider.Apply()
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -132,8 +119,8 @@ func (r *kernel) Update(ctx context.Context, req resource.UpdateRequest, resp *r
 
 // Delete deletes both files, unless a domain boots them.
 func (r *kernel) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	r.provider.Apply()
-	defer r.provider.Destroys()()
+	r.Provider.Apply()
+	defer r.Provider.Destroys()()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
@@ -154,12 +141,12 @@ func (r *kernel) Delete(ctx context.Context, req resource.DeleteRequest, resp *r
 // ImportState takes <host>/<pool>/<volume>, the volume being that of the kernel.
 func (r *kernel) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	parts, err := tfvalue.ImportID(req.ID, "<host>/<pool>/<volume>")
-	if err == nil && !r.provider.Ready() {
+	if err == nil && !r.Provider.Ready() {
 		err = errors.New("the provider's configuration is not known yet")
 	}
 	var h *host.Host
 	if err == nil {
-		h, err = r.provider.Hosts.Host(parts[0])
+		h, err = r.Provider.Hosts.Host(parts[0])
 	}
 	if err == nil {
 		err = checkImport(ctx, h, parts[1], parts[2])
@@ -203,7 +190,7 @@ func load(ctx context.Context, private interface {
 }
 
 func (r *kernel) host(m model, diags *diag.Diagnostics) *host.Host {
-	return r.provider.RecordedHost(m.Host.ValueString(), "kernel "+m.ID.ValueString(), diags)
+	return r.Provider.RecordedHost(m.Host.ValueString(), "kernel "+m.ID.ValueString(), diags)
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {

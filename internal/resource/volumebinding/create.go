@@ -20,7 +20,7 @@ import (
 // Create resolves the source, writes the credentials to the hosts, and measures a volume whose capacity the claim doesn't have. If a step
 // fails, what was written to hosts and claim is reverted.
 func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.provider.Apply()
+	r.Provider.Apply()
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
@@ -33,14 +33,14 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	if plan.ID.IsUnknown() {
 		plan.ID = types.StringValue(uuid.NewString())
 	}
-	if !r.provider.ReserveName("binding " + plan.ID.ValueString()) {
+	if !r.Provider.ReserveName("binding " + plan.ID.ValueString()) {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two bindings of one name",
 			fmt.Sprintf("Another resource of this configuration makes the binding %s, too: they would have each other's credentials. "+
 				"Give each its own name.", plan.Name.ValueString()))
 		return
 	}
 	defer r.lockDynamic(ctx, plan)()
-	own := privateState{Nonce: uuid.NewString(), Owner: r.provider.Owner}
+	own := privateState{Nonce: uuid.NewString(), Owner: r.Provider.Owner}
 	c := creation{binding: r, plan: plan, own: &own, diags: &resp.Diagnostics}
 	if !c.run(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
 		left := c.undo.Revert(ctx)
@@ -90,7 +90,7 @@ func (c *creation) run(ctx context.Context, secret types.String) (ok bool) {
 		addBindError(ctx, c.diags, c.plan, err, fmt.Sprintf("%s: %s", c.plan.Name.ValueString(), err))
 		return false
 	}
-	c.provider.RecordBinding(c.plan.ID.ValueString(), c.actual.Images[0])
+	c.Provider.RecordBinding(c.plan.ID.ValueString(), c.actual.Images[0])
 	return true
 }
 

@@ -38,8 +38,8 @@ type instance struct {
 
 // instances are those on all hosts of the provider. Some of them have to answer.
 func (k *maker) instances(ctx context.Context, own privateState, mustAnswer func(key string) bool) (all []instance, err error) {
-	for _, key := range k.provider.Hosts.Keys() {
-		h, err := k.provider.Hosts.Host(key)
+	for _, key := range k.Provider.Hosts.Keys() {
+		h, err := k.Provider.Hosts.Host(key)
 		if err != nil {
 			return all, err
 		}

@@ -132,7 +132,7 @@ func (r *binding) maker(ctx context.Context, m model, diags *diag.Diagnostics) (
 	if c == nil {
 		return k, nil
 	}
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (k *maker) server(ctx context.Context, diags *diag.Diagnostics) (dynamic.Se
 	}
 	u := dynamic.URL{Address: s.URL.ValueString(), CA: []byte(s.CACertificate.ValueString())}
 	if ref := secretRef(ctx, s.SecretRef, diags); ref != nil {
-		client, err := k.provider.Cluster()
+		client, err := k.Provider.Cluster()
 		if err != nil {
 			return dynamic.Server{}, err
 		}
@@ -286,7 +286,7 @@ func (k *maker) checkStopped(ctx context.Context, state model, diags *diag.Diagn
 func (k *maker) remove(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) error {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
-	if now, ok := k.provider.LookupBinding(state.ID.ValueString()); ok && known && sameUnit(now, v.Images[0]) {
+	if now, ok := k.Provider.LookupBinding(state.ID.ValueString()); ok && known && sameUnit(now, v.Images[0]) {
 		return nil // this apply has given it to the instance that replaces this one
 	}
 	others, err := k.instances(ctx, own, func(string) bool { return true })
@@ -323,7 +323,7 @@ func (k *maker) remove(ctx context.Context, state model, own privateState, diags
 // checkUnused refuses to remove a volume that any machine has, also by another binding.
 func (k *maker) checkUnused(ctx context.Context, state model, diags *diag.Diagnostics) error {
 	for _, key := range state.hostKeys(ctx, diags) {
-		if _, err := k.provider.Hosts.Host(key); err != nil {
+		if _, err := k.Provider.Hosts.Host(key); err != nil {
 			return fmt.Errorf("whether a machine of host %s has the volume is not known: %w. Configure it again, or take the host off the binding in an "+
 				"apply before", key, err)
 		}
@@ -339,7 +339,7 @@ func (k *maker) checkVolumeUnused(ctx context.Context, v volume.Volume) error {
 	}
 	keys := v.Images[0].Hosts
 	if v.Images[0].Type == "network" { // any host may reach it
-		keys = k.provider.Hosts.Keys()
+		keys = k.Provider.Hosts.Keys()
 	}
 	uses, err := k.uses(ctx, v.Images[0], keys)
 	for _, u := range uses {
@@ -392,5 +392,5 @@ func (r *binding) lockDynamic(ctx context.Context, m model) (unlock func()) {
 	if m.dynamic(ctx, &diags) == nil {
 		return func() {}
 	}
-	return r.provider.LockBinding(m.ID.ValueString())
+	return r.Provider.LockBinding(m.ID.ValueString())
 }

@@ -43,7 +43,7 @@ func createdServer(t *testing.T) (k *maker, asked func() string) {
 		kinds[name] = v.Type(t.Context())
 	}
 	return &maker{
-		binding: &binding{provider: providerdata.New("team", host.NewRegistry(nil), nil)},
+		binding: &binding{Resource: providerdata.Resource{Provider: providerdata.New("team", host.NewRegistry(nil), nil)}},
 		m:       model{ID: types.StringValue("id"), Name: types.StringValue("data"), Hosts: types.SetNull(types.StringType)},
 		from:    dynamicModel{Parameters: types.MapNull(types.StringType), Server: types.ObjectValueMust(kinds, values)},
 	}, func() string { return strings.Join(seen, ", ") }

@@ -113,7 +113,7 @@ func (r *binding) rebuildPrivateState(ctx context.Context, state model, diags *d
 		}
 	}
 	for _, key := range state.hostKeys(ctx, diags) {
-		h, err := r.provider.Hosts.Host(key)
+		h, err := r.Provider.Hosts.Host(key)
 		if err != nil {
 			continue
 		}
@@ -125,12 +125,12 @@ func (r *binding) rebuildPrivateState(ctx context.Context, state model, diags *d
 			return privateState{}, err
 		}
 	}
-	return privateState{Nonce: uuid.NewString(), Owner: r.provider.Owner}, nil // the old nonce is not recorded anywhere
+	return privateState{Nonce: uuid.NewString(), Owner: r.Provider.Owner}, nil // the old nonce is not recorded anywhere
 }
 
 // recorded is the private state according to the claim's record of the binding of that id; ok is false without a record.
 func (r *binding) recorded(ctx context.Context, ref claim.Ref, id string) (own privateState, ok bool, err error) {
-	lists, err := r.provider.Lists()
+	lists, err := r.Provider.Lists()
 	if err != nil {
 		return own, false, err
 	}

@@ -20,7 +20,7 @@ import (
 // Update adds before it removes: it writes the new volume and missing or outdated credentials first, then removes the credentials from
 // hosts that the binding no longer has.
 func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.provider.Apply()
+	r.Provider.Apply()
 	c := change{binding: r, diags: &resp.Diagnostics}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &c.plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &c.state)...)

@@ -28,24 +28,13 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-type volumeContent struct{ provider *providerdata.Data }
+type volumeContent struct{ providerdata.Resource }
 
-var (
-	_ resource.ResourceWithConfigure      = &volumeContent{}
-	_ resource.ResourceWithModifyPlan     = &volumeContent{}
-	_ resource.ResourceWithValidateConfig = &volumeContent{}
-	_ resource.ResourceWithImportState    = &volumeContent{}
-)
+var _ providerdata.Managed = &volumeContent{}
 
 // New creates the resource.
-func New() resource.Resource { return &volumeContent{} }
-
-func (r *volumeContent) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_volume_content"
-}
-
-func (r *volumeContent) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
+func New() resource.Resource {
+	return &volumeContent{providerdata.Resource{TypeName: "volume_content"}}
 }
 
 // ImportState refuses imports.
@@ -65,7 +54,7 @@ func (r *volumeContent) ValidateConfig(ctx context.Context, req resource.Validat
 
 // Create fills the volume.
 func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.provider.Apply()
+	r.Provider.Apply()
 	var plan, config model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -83,10 +72,10 @@ func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, 
 
 // Read looks for an interrupted write: then the content is not known.
 func (r *volumeContent) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.provider.Ready() {
+	if !r.Provider.Ready() {
 		return
 	}
-	r.provider.Refreshes()
+	r.Provider.Refreshes()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
@@ -122,7 +111,7 @@ func (r *volumeContent) isOtherwise(ctx context.Context, v volume.Volume, genera
 	}
 	failed = append(failed, err)
 	for _, key := range v.Images[0].Hosts {
-		h, err := r.provider.Hosts.Host(key)
+		h, err := r.Provider.Hosts.Host(key)
 		if err != nil {
 			continue // it was taken out of the provider
 		}
@@ -140,7 +129,7 @@ func (r *volumeContent) isOtherwise(ctx context.Context, v volume.Volume, genera
 
 // Update writes other content, or none if only attributes have changed.
 func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.provider.Apply()
+	r.Provider.Apply()
 	var plan, state, config model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -186,14 +175,14 @@ func (r *volumeContent) write(ctx context.Context, plan *model, w writer) (ok bo
 	}
 	id := content.FillID(v)
 	// After a success, a resource of the former name that is destroyed in the same apply must not remove what is there.
-	if !r.provider.ReserveName(reservedName(v)) {
+	if !r.Provider.ReserveName(reservedName(v)) {
 		diags.AddAttributeError(targetPath, "Two contents of one volume", fmt.Sprintf("Another resource of this configuration fills %s, too, or is being destroyed. "+
 			"Remove one of the two. If the resource got another name, say so in a moved block.", v.Images[0].Name))
 		return false
 	}
 	defer func() {
 		if !ok {
-			r.provider.ReleaseName(reservedName(v))
+			r.Provider.ReleaseName(reservedName(v))
 		}
 	}()
 	w.volumeContent, w.plan, w.target = r, *plan, v
@@ -244,7 +233,7 @@ func addWriteError(diags *diag.Diagnostics, v volume.Volume, err error) {
 
 // Delete leaves the data, or erases all of the volume.
 func (r *volumeContent) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	r.provider.Apply()
+	r.Provider.Apply()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
@@ -255,12 +244,12 @@ func (r *volumeContent) Delete(ctx context.Context, req resource.DeleteRequest, 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	name := reservedName(v)
-	if !r.provider.ReserveName(name) {
+	if !r.Provider.ReserveName(name) {
 		resp.Diagnostics.AddAttributeWarning(targetPath, "The content is kept", fmt.Sprintf("Another resource of this configuration has filled %s, so nothing was erased "+
 			"or removed.", v.Images[0].Name))
 		return
 	}
-	defer r.provider.ReleaseName(name)
+	defer r.Provider.ReleaseName(name)
 	w := writer{volumeContent: r, plan: state, target: v, overwrite: true, diags: &resp.Diagnostics}
 	if err := w.end(ctx); err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("erase"), "The content could not be removed", fmt.Sprintf("%s: %s", v.Images[0].Name, err))
