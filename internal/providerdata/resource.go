@@ -37,6 +37,8 @@ func (r *Resource) Configure(_ context.Context, req resource.ConfigureRequest, r
 type DataSource struct {
 	// TypeName is the data source's name after that of the provider, such as host.
 	TypeName string
+	// Unreadable is the summary of errors, and Unasked what is the case while the provider is unknown, such as "no host can be asked".
+	Unreadable, Unasked string
 	// Provider is nil before the provider has been configured, as during validation.
 	Provider *Data
 }

@@ -28,24 +28,18 @@ type host struct{ providerdata.DataSource }
 var _ datasource.DataSourceWithConfigure = &host{}
 
 // New creates the data source.
-func New() datasource.DataSource { return &host{providerdata.DataSource{TypeName: "host"}} }
+func New() datasource.DataSource {
+	return &host{providerdata.DataSource{TypeName: "host", Unreadable: unreadable, Unasked: "no host can be asked"}}
+}
 
 // Read queries the host.
 func (d *host) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	if !d.Provider.Ready() {
-		resp.Diagnostics.AddError(unreadable, "The provider's configuration has values that only the apply will tell, so no host can be "+
-			"asked yet. Let the data source depend on what they come from (depends_on); then it is read during the apply.")
-		return
-	}
 	var m model
-	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
-	timeout, diags := m.Timeouts.Read(ctx, readTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := d.BeginRead(ctx, req, &m, readTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
 	h, err := d.Provider.Hosts.Host(m.Host.ValueString())
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("host"), "No such host", err.Error()+".")

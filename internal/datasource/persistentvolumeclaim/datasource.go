@@ -34,20 +34,12 @@ func New() datasource.DataSource {
 
 // Read queries the API server without a cache: objects that were created in the same apply must be seen.
 func (d *persistentVolumeClaim) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	if !d.Provider.Ready() {
-		resp.Diagnostics.AddError(unreadable, "The provider's configuration has values that only the apply will tell, so the cluster can't be "+
-			"asked yet. Let the data source depend on what they come from (depends_on); then it is read during the apply.")
-		return
-	}
 	var m model
-	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
-	timeout, diags := m.Timeouts.Read(ctx, readTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := d.BeginRead(ctx, req, &m, readTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
 	client, err := d.Provider.Cluster()
 	if err != nil {
 		resp.Diagnostics.AddError(unreadable, fmt.Sprintf("%s: %s.", m.Ref(), err))

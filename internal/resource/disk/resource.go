@@ -35,15 +35,12 @@ func New() resource.Resource { return &disk{providerdata.Resource{TypeName: "dis
 
 // Create creates the volume. After a failure nothing is left; an interrupted creation is continued by the next one.
 func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.Provider.Apply()
 	var plan model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	plan.planFormat() // of a source that was unknown in the plan
 	h := r.host(plan, &resp.Diagnostics)
@@ -115,18 +112,12 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceMode
 // Read reads the disk from the host. Only a volume that is missing in its pool is removed from the state; a missing or inactive pool is an
 // error.
 func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.Provider.Ready() {
-		return
-	}
-	r.Provider.Refreshes()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	h := r.host(state, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
@@ -161,16 +152,12 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 
 // Update grows the disk. All other changes in place concern its chain, and take effect in the machines.
 func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.Provider.Apply()
 	var plan, state model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginUpdate(ctx, req, &plan, &state, updateTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	h := r.host(plan, &resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)

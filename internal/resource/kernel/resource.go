@@ -34,16 +34,13 @@ func New() resource.Resource { return &kernel{providerdata.Resource{TypeName: "k
 
 // Create reads the kernel and puts both files on the host. After a failure nothing is left; an interrupted creation is continued by the next one.
 func (r *kernel) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.Provider.Apply()
 	var plan, config model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	h := r.host(plan, &resp.Diagnostics)
 	source := config.source(ctx, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
@@ -60,18 +57,12 @@ func (r *kernel) Create(ctx context.Context, req resource.CreateRequest, resp *r
 
 // Read looks for the two files. If one is gone, an apply replaces the kernel, and so removes what the host has recorded of it.
 func (r *kernel) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.Provider.Ready() {
-		return
-	}
-	r.Provider.Refreshes()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	h := r.host(state, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -122,13 +113,11 @@ func (r *kernel) Delete(ctx context.Context, req resource.DeleteRequest, resp *r
 	r.Provider.Apply()
 	defer r.Provider.Destroys()()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginDelete(ctx, req, &state, deleteTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	h := r.host(state, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return

@@ -63,12 +63,8 @@ func (r *machine) prepare(ctx context.Context, plan model, config tfsdk.Config, 
 // Create defines the domain, or resumes the interrupted creation by an apply of the same owner, and starts it. The state is written as soon
 // as the domain exists; if the domain can't be started, it is undefined again.
 func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.Provider.Apply()
 	var plan model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
-	resp.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel, _ := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
 	defer cancel()
 	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
 	if !ok {
@@ -167,18 +163,12 @@ func (r *machine) manager(h *host.Host, key string) manager {
 // Read reads the machine from the host. Only libvirt's own not-found error removes it from the state; a domain of its name with another
 // UUID is a different machine.
 func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.Provider.Ready() {
-		return
-	}
-	r.Provider.Refreshes()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	h := r.Provider.RecordedHost(state.Host.ValueString(), "machine "+state.ID.ValueString(), &resp.Diagnostics)
 	if h == nil {
@@ -224,17 +214,12 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 // Update plugs and unplugs disks, writes the persistent definition, and starts or stops the machine. A warning names the changes that a
 // running guest gets only at its next start; a domain is never undefined to be changed.
 func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.Provider.Apply()
 	defer r.Provider.Destroys()() // a disk that is taken away, for one
 	var plan, state model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	plan.keepSettings(ctx, &resp.State, &resp.Diagnostics)
-	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
-	resp.Diagnostics.Append(diags...)
-	addChanged(&resp.Diagnostics, state, plan.replacedBy(state, state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)))
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel, _ := r.BeginUpdate(ctx, req, &plan, &state, updateTimeout, &resp.Diagnostics)
 	defer cancel()
+	plan.keepSettings(ctx, &resp.State, &resp.Diagnostics)
+	addChanged(&resp.Diagnostics, state, plan.replacedBy(state, state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)))
 	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
 	if !ok {
 		return
@@ -267,13 +252,11 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	defer r.Provider.Destroys()()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginDelete(ctx, req, &state, deleteTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	h := r.Provider.RecordedHost(state.Host.ValueString(), "machine "+state.ID.ValueString(), &resp.Diagnostics)
 	if h == nil {

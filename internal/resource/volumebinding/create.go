@@ -20,15 +20,12 @@ import (
 // Create resolves the source, writes the credentials to the hosts, and measures a volume whose capacity the claim doesn't have. If a step
 // fails, what was written to hosts and claim is reverted.
 func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.Provider.Apply()
 	var plan model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	if plan.ID.IsUnknown() {
 		plan.ID = types.StringValue(uuid.NewString())

@@ -34,18 +34,12 @@ func New() resource.Resource { return &binding{providerdata.Resource{TypeName: "
 // Read refreshes the volume and the credentials on the hosts. It never removes the binding from state: its secrets are still on the hosts,
 // and only a destroy or another source ends it.
 func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.Provider.Ready() {
-		return
-	}
-	r.Provider.Refreshes()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	own := r.readPrivateState(ctx, state, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {

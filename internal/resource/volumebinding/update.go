@@ -20,17 +20,12 @@ import (
 // Update adds before it removes: it writes the new volume and missing or outdated credentials first, then removes the credentials from
 // hosts that the binding no longer has.
 func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.Provider.Apply()
 	c := change{binding: r, diags: &resp.Diagnostics}
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &c.plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &c.state)...)
-	timeout, diags := c.plan.Timeouts.Update(ctx, updateTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginUpdate(ctx, req, &c.plan, &c.state, updateTimeout, c.diags)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
 	if !c.plan.needsResolving(c.state) {
 		// Only the timeouts differ.
 		resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)

@@ -54,16 +54,13 @@ func (r *volumeContent) ValidateConfig(ctx context.Context, req resource.Validat
 
 // Create fills the volume.
 func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.Provider.Apply()
 	var plan, config model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	timeout, diags := plan.Timeouts.Create(ctx, writeTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginCreate(ctx, req, &plan, writeTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	overwrite := plan.Overwrite.ValueBool()
 	if r.write(ctx, &plan, writer{secrets: config.source(ctx, &resp.Diagnostics), overwrite: overwrite, again: overwrite, diags: &resp.Diagnostics}) {
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
@@ -72,19 +69,13 @@ func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, 
 
 // Read looks for an interrupted write: then the content is not known.
 func (r *volumeContent) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.Provider.Ready() {
-		return
-	}
-	r.Provider.Refreshes()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
+	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
+	defer cancel()
 	v, known := state.target(ctx, &resp.Diagnostics)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() || !known {
+	if !ok || !known {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	if why := r.isOtherwise(ctx, v, state.Generation.ValueString(), &resp.Diagnostics); why != "" {
 		resp.Diagnostics.AddAttributeWarning(targetPath, "The volume has not what it was filled with", fmt.Sprintf("%s: %s. An apply writes all of it again.",
 			v.Images[0].Name, why))
@@ -129,17 +120,13 @@ func (r *volumeContent) isOtherwise(ctx context.Context, v volume.Volume, genera
 
 // Update writes other content, or none if only attributes have changed.
 func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.Provider.Apply()
 	var plan, state, config model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	timeout, diags := plan.Timeouts.Update(ctx, writeTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginUpdate(ctx, req, &plan, &state, writeTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	v, _ := plan.target(ctx, &resp.Diagnostics)
 	was, _ := state.target(ctx, &resp.Diagnostics)
 	if other, clear := isOther(was, v); other && clear {
@@ -235,14 +222,12 @@ func addWriteError(diags *diag.Diagnostics, v volume.Volume, err error) {
 func (r *volumeContent) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	r.Provider.Apply()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
+	ctx, cancel, ok := r.BeginDelete(ctx, req, &state, deleteTimeout, &resp.Diagnostics)
+	defer cancel()
 	v, known := state.target(ctx, &resp.Diagnostics)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() || !known {
+	if !ok || !known {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	name := reservedName(v)
 	if !r.Provider.ReserveName(name) {
 		resp.Diagnostics.AddAttributeWarning(targetPath, "The content is kept", fmt.Sprintf("Another resource of this configuration has filled %s, so nothing was erased "+
