@@ -6,6 +6,7 @@ import (
 	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
@@ -74,6 +75,14 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 	for _, g := range groups {
 		maps.Copy(resp.Schema.Attributes, g.attributes())
 	}
+}
+
+// attributesOf are the types of the attributes of an object, or of the objects that a map has.
+func attributesOf(t attr.Type) map[string]attr.Type {
+	if m, ok := t.(attr.TypeWithElementType); ok {
+		t = m.ElementType()
+	}
+	return t.(attr.TypeWithAttributeTypes).AttributeTypes()
 }
 
 func pathAttribute(description string, required bool, more ...validator.String) schema.Attribute {
