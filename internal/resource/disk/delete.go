@@ -32,8 +32,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 
 	h := r.host(state, &resp.Diagnostics)
 	own, known := state.made(ctx, &resp.Diagnostics)
-	former, diags := loadOwner(ctx, r.Provider.Owner, req.Private)
-	resp.Diagnostics.Append(diags...)
+	former := loadOwner(ctx, r.Provider.Owner, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() || !known {
 		return
 	}
@@ -44,7 +43,7 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 
 // delete detaches and deletes the volume, and what the host has because of it.
 func (r *disk) delete(
-	ctx context.Context, h *host.Host, state model, own volume.Volume, owners []string, private privateReader, diags *diag.Diagnostics,
+	ctx context.Context, h *host.Host, state model, own volume.Volume, owners []string, private tfvalue.PrivateReader, diags *diag.Diagnostics,
 ) error {
 	top, pool, name := own.Images[0], state.Pool.ValueString(), state.Name.ValueString()
 	is, domains, err := removable(ctx, h, pool, name, top, diags)

@@ -12,13 +12,13 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // isReplacing reports whether a new disk replaces one, also because of -replace: Terraform plans it with what is private of the former one.
 func isReplacing(ctx context.Context, req resource.ModifyPlanRequest, diags *diag.Diagnostics) bool {
-	owner, d := req.Private.GetKey(ctx, ownerKey)
-	diags.Append(d...)
-	return owner != nil
+	_, replaces, _ := tfvalue.LoadPrivate[string](ctx, req.Private, ownerKey, diags)
+	return replaces
 }
 
 // judge refuses a replacement by what the apply would refuse: it would delete the disk first. state is empty if the former disk is not known.

@@ -72,8 +72,8 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 		plan.Digest = tfvalue.OrNull(digest)
 	}
 	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, tfvalue.VolumeObject(actual, tfvalue.Unknowns{}))
-	resp.Diagnostics.Append(saveOwner(ctx, r.Provider.Owner, resp.Private)...)
-	resp.Diagnostics.Append(noteFilesystem(ctx, h, plan, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, ownerKey, r.Provider.Owner, &resp.Diagnostics)
+	noteFilesystem(ctx, h, plan, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
@@ -146,7 +146,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	}
 	r.warnOfMasters(ctx, state, &resp.Diagnostics)
 	state.read(ctx, v, id, below, &resp.Diagnostics)
-	resp.Diagnostics.Append(noteFilesystem(ctx, h, state, resp.Private)...)
+	noteFilesystem(ctx, h, state, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 

@@ -3,7 +3,6 @@ package kernel
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -51,7 +50,7 @@ func (r *kernel) Create(ctx context.Context, req resource.CreateRequest, resp *r
 		addError(&resp.Diagnostics, plan, "The kernel could not be made", err)
 		return
 	}
-	resp.Diagnostics.Append(made.save(ctx, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, identitiesKey, made, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
@@ -83,7 +82,7 @@ func (r *kernel) Read(ctx context.Context, req resource.ReadRequest, resp *resou
 		}
 		state.setBoot(seen.kernel, seen.initrd)
 	}
-	resp.Diagnostics.Append(ids.save(ctx, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, identitiesKey, ids, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
@@ -157,24 +156,9 @@ type identities struct {
 
 const identitiesKey = "identities"
 
-func (i identities) save(ctx context.Context, private interface {
-	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
-},
-) diag.Diagnostics {
-	text, _ := json.Marshal(i) // strings can't fail
-	return private.SetKey(ctx, identitiesKey, text)
-}
-
 // load returns the identities; empty ones for a kernel that is being imported.
-func load(ctx context.Context, private interface {
-	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
-}, diags *diag.Diagnostics,
-) (i identities) {
-	text, found := private.GetKey(ctx, identitiesKey)
-	diags.Append(found...)
-	if text != nil {
-		_ = json.Unmarshal(text, &i) // without them the volumes are not recognized, and not deleted
-	}
+func load(ctx context.Context, private tfvalue.PrivateReader, diags *diag.Diagnostics) identities {
+	i, _, _ := tfvalue.LoadPrivate[identities](ctx, private, identitiesKey, diags) // without them the volumes are not recognized, and not deleted
 	return i
 }
 

@@ -49,7 +49,7 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	}
 	plan.Reserved = c.plan.Reserved
 	plan.finish(ctx, c.actual, c.versions, &resp.Diagnostics)
-	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, own, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 

@@ -53,7 +53,7 @@ func (r *binding) ImportState(ctx context.Context, req resource.ImportStateReque
 	} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, a.at, a.value)...)
 	}
-	resp.Diagnostics.Append(privateStateOf(record).save(ctx, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, privateStateOf(record), &resp.Diagnostics)
 }
 
 // importID splits <namespace>/<claim>/<name>. Names may contain slashes.

@@ -64,8 +64,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 			"interrupted could not find the volume again that it had made: set owner in the provider's configuration.")
 	}
 	plan.Reserved = r.planReserved(plan)
-	own, diags := loadPrivateState(ctx, req.Private)
-	resp.Diagnostics.Append(diags...)
+	own := loadPrivateState(ctx, req.Private, &resp.Diagnostics)
 	if state == nil {
 		if !plan.Name.IsUnknown() {
 			plan.ID = id(r.Provider.Owner, plan.Name.ValueString())

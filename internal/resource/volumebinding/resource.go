@@ -61,7 +61,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	r.refreshPods(ctx, state, &resp.Diagnostics)
 	r.refreshCredentials(ctx, &state, own, &resp.Diagnostics)
 	state.Source = source
-	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, own, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 

@@ -49,7 +49,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	c.own.Version, c.own.Everywhere, c.own.Remade = c.found.Version(), false, false
 	c.plan.Source = source
 	c.plan.finish(ctx, c.actual, merge(c.state.credentialVersions(ctx, c.diags), c.versions, c.hosts), c.diags)
-	resp.Diagnostics.Append(c.own.save(ctx, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, c.own, c.diags)
 	resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
 }
 
@@ -117,12 +117,12 @@ func (c *change) fail(err error) {
 
 // acquire acquires what the plan adds: the claim under its mode, credentials on hosts, and the volume's size. To revert it removes the
 // credentials from hosts that the binding did not have before, and resets the mode on record.
-func (c *change) acquire(ctx context.Context, private privateWriter) error {
+func (c *change) acquire(ctx context.Context, private tfvalue.PrivateState) error {
 	if err := c.checkMode(ctx, c.plan, c.state, c.actual); err != nil {
 		return err
 	}
 	c.own.Reserved = c.own.Reserved || c.plan.Reserved.ValueBool()
-	c.diags.Append(c.own.save(ctx, private)...)
+	tfvalue.SavePrivate(ctx, private, privateStateKey, c.own, c.diags)
 	if err := c.reserve(ctx, c.plan, c.own, c.actual, c.diags); err != nil {
 		return err
 	}
