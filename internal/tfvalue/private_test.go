@@ -12,7 +12,9 @@ import (
 // privateMap has the values by key.
 type privateMap map[string][]byte
 
-func (m privateMap) GetKey(_ context.Context, key string) ([]byte, diag.Diagnostics) { return m[key], nil }
+func (m privateMap) GetKey(_ context.Context, key string) ([]byte, diag.Diagnostics) {
+	return m[key], nil
+}
 
 func (m privateMap) SetKey(_ context.Context, key string, value []byte) diag.Diagnostics {
 	m[key] = value

@@ -27,10 +27,7 @@ func (r *disk) judge(ctx context.Context, config tfsdk.Config, plan, state model
 		return
 	}
 	key, at := plan.Host.ValueString(), path.Root("host")
-	h, err := r.Provider.Hosts.Host(key)
-	if err == nil {
-		err = r.Provider.CheckHost(ctx, key, h)
-	}
+	h, err := r.Provider.PlannedHost(ctx, key)
 	if err == nil && plan.isFetched() && plan.isSourceKnown(ctx) {
 		at = childPath(plan.kind())
 		err = r.judgeSource(ctx, h, config, plan, state, diags)

@@ -50,7 +50,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	tfvalue.CheckReserved(ctx, req, resp, "name", "name_prefix")
 	plan.planFormat()
 	if r.Provider.Ready() {
-		r.checkHost(ctx, plan, &resp.Diagnostics)
+		r.Provider.CheckPlace(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 	}
 	plan.checkClusterSize(&resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
@@ -70,24 +70,6 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	r.checkWriters(ctx, plan, &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
-	}
-}
-
-// checkHost refuses a host that the provider is not configured with, and a usage type that the host does not have.
-func (r *disk) checkHost(ctx context.Context, plan model, diags *diag.Diagnostics) {
-	if plan.Host.IsUnknown() {
-		return
-	}
-	key := plan.Host.ValueString()
-	if _, err := r.Provider.Hosts.Host(key); err != nil {
-		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
-		return
-	}
-	if plan.UsageType.IsUnknown() {
-		return
-	}
-	if err := r.Provider.UsageTypes(key).Check(ctx, plan.UsageType.ValueString()); err != nil {
-		diags.AddAttributeError(path.Root("usage_type"), "Unknown usage type", err.Error())
 	}
 }
 

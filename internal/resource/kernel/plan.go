@@ -41,7 +41,7 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 	}
 	tfvalue.CheckReserved(ctx, req, resp, "name", "name_prefix")
 	if r.Provider.Ready() {
-		r.checkHost(ctx, plan, &resp.Diagnostics)
+		r.Provider.CheckPlace(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {
 		if r.Provider.Ready() {
@@ -80,10 +80,7 @@ func (r *kernel) judge(ctx context.Context, config tfsdk.Config, plan model, dia
 	var with model
 	diags.Append(config.Get(ctx, &with)...)
 	key := plan.Host.ValueString()
-	h, err := r.Provider.Hosts.Host(key)
-	if err == nil {
-		err = r.Provider.CheckHost(ctx, key, h)
-	}
+	h, err := r.Provider.PlannedHost(ctx, key)
 	if err == nil && raw.IsFullyKnown() {
 		err = r.judgeSource(ctx, h, with.source(ctx, diags))
 	}
@@ -123,22 +120,4 @@ func (m model) planDigest(ctx context.Context, state model, diags *diag.Diagnost
 		return digest
 	}
 	return state.Digest
-}
-
-// checkHost refuses a host that the provider is not configured with, and a usage type that the host does not have.
-func (r *kernel) checkHost(ctx context.Context, plan model, diags *diag.Diagnostics) {
-	if plan.Host.IsUnknown() {
-		return
-	}
-	key := plan.Host.ValueString()
-	if _, err := r.Provider.Hosts.Host(key); err != nil {
-		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
-		return
-	}
-	if plan.UsageType.IsUnknown() {
-		return
-	}
-	if err := r.Provider.UsageTypes(key).Check(ctx, plan.UsageType.ValueString()); err != nil {
-		diags.AddAttributeError(path.Root("usage_type"), "Unknown usage type", err.Error())
-	}
 }
