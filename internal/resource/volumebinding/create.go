@@ -93,7 +93,7 @@ func (c *creation) run(ctx context.Context, secret types.String) (ok bool) {
 
 // make makes the volume of a dynamic source.
 func (c *creation) make(ctx context.Context) (ok bool) {
-	k, err := c.maker(ctx, c.plan, c.diags)
+	k, err := c.dynamicVolume(ctx, c.plan, c.diags)
 	if err == nil && k != nil {
 		defer tfvalue.Progress(ctx, "Waiting for the volume to be made", map[string]any{"binding": c.plan.Name.ValueString()})()
 		err = k.create(ctx, c.own, &c.actual, &c.undo, c.diags)

@@ -31,7 +31,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 		return
 	}
 	defer r.lockDynamic(ctx, state)()
-	k, err := r.maker(ctx, state, &resp.Diagnostics)
+	k, err := r.dynamicVolume(ctx, state, &resp.Diagnostics)
 	if addSourceError(&resp.Diagnostics, "The binding could not be removed", sourcePath, err); resp.Diagnostics.HasError() {
 		return
 	}

@@ -166,7 +166,7 @@ func TestVolumeBinding_DestroyedWithoutNamespace(t *testing.T) {
 	} {
 		objects := fake.NewClientset()
 		objects.PrependReactor("create", "*", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, tt.err })
-		k := maker{
+		k := dynamicVolume{
 			binding: &binding{Resource: providerdata.Resource{Provider: providerdata.New("team", host.NewRegistry(nil), nil)}},
 			pod: &dynamic.Pod{Cluster: cluster.NewForClients("https://api", objects, nil), Namespace: "vms", Binding: "id", Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 8443}}}},

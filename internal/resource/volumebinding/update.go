@@ -73,7 +73,7 @@ type change struct {
 
 // make makes sure that the server of a dynamic source runs, and asks it again where the volume is.
 func (c *change) make(ctx context.Context) bool {
-	k, err := c.maker(ctx, c.plan, c.diags)
+	k, err := c.dynamicVolume(ctx, c.plan, c.diags)
 	if err == nil && k != nil {
 		defer tfvalue.Progress(ctx, "Waiting for the volume", map[string]any{"binding": c.plan.Name.ValueString()})()
 		if was := c.state.dynamic(ctx, c.diags); was != nil && k.from.isOther(ctx, *was) {
