@@ -142,8 +142,8 @@ func (d *Data) UsageTypes(key string) content.UsageTypes {
 	return u
 }
 
-// From returns the data that a resource is configured with. It is nil before the provider has been configured, as during validation.
-func From(providerData any, diags *diag.Diagnostics) *Data {
+// from returns the data that a resource is configured with. It is nil before the provider has been configured, as during validation.
+func from(providerData any, diags *diag.Diagnostics) *Data {
 	if providerData == nil {
 		return nil
 	}

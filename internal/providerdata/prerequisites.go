@@ -64,6 +64,34 @@ func (d *Data) CheckHost(ctx context.Context, key string, h Prerequisites) error
 	return err
 }
 
+// PlannedHost is the host of that key, or an error if there is none or it does not answer. In a plan, it is asked once.
+func (d *Data) PlannedHost(ctx context.Context, key string) (*host.Host, error) {
+	h, err := d.Hosts.Host(key)
+	if err != nil {
+		return nil, err
+	}
+	return h, d.CheckHost(ctx, key, h)
+}
+
+// CheckPlace refuses a host that the provider is not configured with, and a usage type that the host does not have, as far as they are
+// known.
+func (d *Data) CheckPlace(ctx context.Context, on, usageType types.String, diags *diag.Diagnostics) {
+	if on.IsUnknown() {
+		return
+	}
+	key := on.ValueString()
+	if _, err := d.Hosts.Host(key); err != nil {
+		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
+		return
+	}
+	if usageType.IsUnknown() {
+		return
+	}
+	if err := d.UsageTypes(key).Check(ctx, usageType.ValueString()); err != nil {
+		diags.AddAttributeError(path.Root("usage_type"), "Unknown usage type", err.Error())
+	}
+}
+
 // AskOnce is the answer to a question that is asked once in a plan.
 func AskOnce[T any](ctx context.Context, d *Data, what string, ask func(context.Context) (T, error)) (T, error) {
 	once, _ := d.asked.LoadOrStore(what, sync.OnceValues(func() (T, error) { return ask(ctx) }))

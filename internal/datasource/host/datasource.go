@@ -23,38 +23,24 @@ const readTimeout = 2 * time.Minute
 // unreadable is the summary of errors.
 const unreadable = "The host could not be read"
 
-type host struct{ provider *providerdata.Data }
+type host struct{ providerdata.DataSource }
 
 var _ datasource.DataSourceWithConfigure = &host{}
 
 // New creates the data source.
-func New() datasource.DataSource { return &host{} }
-
-func (d *host) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_host"
-}
-
-func (d *host) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
+func New() datasource.DataSource {
+	return &host{providerdata.DataSource{TypeName: "host", Unreadable: unreadable, Unasked: "no host can be asked"}}
 }
 
 // Read queries the host.
 func (d *host) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	if !d.provider.Ready() {
-		resp.Diagnostics.AddError(unreadable, "The provider's configuration has values that only the apply will tell, so no host can be "+
-			"asked yet. Let the data source depend on what they come from (depends_on); then it is read during the apply.")
-		return
-	}
 	var m model
-	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
-	timeout, diags := m.Timeouts.Read(ctx, readTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := d.BeginRead(ctx, req, &m, readTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
-	h, err := d.provider.Hosts.Host(m.Host.ValueString())
+	h, err := d.Provider.Hosts.Host(m.Host.ValueString())
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("host"), "No such host", err.Error()+".")
 		return
@@ -65,7 +51,7 @@ func (d *host) Read(ctx context.Context, req datasource.ReadRequest, resp *datas
 		return
 	}
 	m.fill(about)
-	m.UsageTypes = usageTypes(ctx, h, d.provider.UsageTypes(h.Key), &resp.Diagnostics)
+	m.UsageTypes = usageTypes(ctx, h, d.Provider.UsageTypes(h.Key), &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 	}

@@ -23,38 +23,24 @@ const readTimeout = 2 * time.Minute
 // unreadable is the summary of all errors.
 const unreadable = "The claim could not be read"
 
-type persistentVolumeClaim struct{ provider *providerdata.Data }
+type persistentVolumeClaim struct{ providerdata.DataSource }
 
 var _ datasource.DataSourceWithConfigure = &persistentVolumeClaim{}
 
 // New creates the data source.
-func New() datasource.DataSource { return &persistentVolumeClaim{} }
-
-func (d *persistentVolumeClaim) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_persistent_volume_claim"
-}
-
-func (d *persistentVolumeClaim) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
+func New() datasource.DataSource {
+	return &persistentVolumeClaim{providerdata.DataSource{TypeName: "persistent_volume_claim"}}
 }
 
 // Read queries the API server without a cache: objects that were created in the same apply must be seen.
 func (d *persistentVolumeClaim) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	if !d.provider.Ready() {
-		resp.Diagnostics.AddError(unreadable, "The provider's configuration has values that only the apply will tell, so the cluster can't be "+
-			"asked yet. Let the data source depend on what they come from (depends_on); then it is read during the apply.")
-		return
-	}
 	var m model
-	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
-	timeout, diags := m.Timeouts.Read(ctx, readTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := d.BeginRead(ctx, req, &m, readTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
-	client, err := d.provider.Cluster()
+	client, err := d.Provider.Cluster()
 	if err != nil {
 		resp.Diagnostics.AddError(unreadable, fmt.Sprintf("%s: %s.", m.Ref(), err))
 		return

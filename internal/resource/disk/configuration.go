@@ -16,7 +16,7 @@ func configurationAttribute() schema.Attribute {
 		return schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
 	}
 	text := func(description string) schema.Attribute {
-		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
+		return tfvalue.Computed(description)
 	}
 	return schema.SingleNestedAttribute{
 		Computed: true, MarkdownDescription: "Configuration of the container image when the disk was created; null without `source.root_filesystem`.",

@@ -21,19 +21,19 @@ func (r *disk) prepareContent(
 		return r.prepareComposed(ctx, *plan, s, spec)
 	}
 	if s.Root != nil {
-		is, digest, err := s.Root.PrepareRootFS(ctx, &r.provider.Tags, h.Architecture, spec)
+		is, digest, err := s.Root.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, spec)
 		plan.ImageConfiguration = configurationOf(is)
 		plan.warnOfArchitecture(is, diags)
 		plan.logLayers(spec.Layers)
 		return digest, err
 	}
-	return s.Prepare(ctx, &r.provider.Tags, h.Architecture, spec)
+	return s.Prepare(ctx, &r.Provider.Tags, h.Architecture, spec)
 }
 
 func (r *disk) prepareComposed(ctx context.Context, plan model, s sourceModel, spec *content.Spec) (digest string, err error) {
 	// The versions are read before the content: if a secret changes in between, the older version is stored, and the next plan repairs that. A
 	// version newer than the content would never be compared again.
-	if digest, err = digestOf(ctx, s.composed(), func() (secretVersions, error) { return r.provider.Cluster() }); err != nil {
+	if digest, err = digestOf(ctx, s.composed(), func() (secretVersions, error) { return r.Provider.Cluster() }); err != nil {
 		return "", err
 	}
 	var image []byte

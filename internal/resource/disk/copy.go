@@ -72,8 +72,8 @@ func measureMaster(ctx context.Context, h *host.Host, on content.Host, spec *con
 func (r *disk) admit(h *host.Host, spec *content.Spec, diags *diag.Diagnostics) {
 	m := guard.Master{
 		Host: h.Key, Images: spec.Master.Images, Overlay: spec.Mode != volume.Clone,
-		Hosts: func(key string) (guard.Waiter, error) { return r.provider.Hosts.Host(key) },
-		All:   guard.HostsOf(r.provider.Hosts),
+		Hosts: func(key string) (guard.Waiter, error) { return r.Provider.Hosts.Host(key) },
+		All:   guard.HostsOf(r.Provider.Hosts),
 	}
 	switch {
 	case !m.Overlay:
@@ -172,7 +172,7 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if capacityAs(own.Images[0].Format, is) >= size { // never shrink a disk that was grown outside of Terraform
 		return nil
 	}
-	if err := guard.HostsOf(r.provider.Hosts).CheckUses(ctx, users); err != nil {
+	if err := guard.HostsOf(r.Provider.Hosts).CheckUses(ctx, users); err != nil {
 		return err
 	}
 	if n := slices.IndexFunc(users, read); n >= 0 {

@@ -22,31 +22,28 @@ import (
 
 // Delete detaches the disk from machines, and deletes the volume.
 func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	defer r.provider.Destroys()()
+	defer r.Provider.Destroys()()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginDelete(ctx, req, &state, deleteTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	h := r.host(state, &resp.Diagnostics)
 	own, known := state.made(ctx, &resp.Diagnostics)
-	former, diags := loadOwner(ctx, r.provider.Owner, req.Private)
-	resp.Diagnostics.Append(diags...)
+	former := loadOwner(ctx, r.Provider.Owner, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() || !known {
 		return
 	}
-	if err := r.delete(ctx, h, state, own, []string{r.provider.Owner, former}, req.Private, &resp.Diagnostics); err != nil {
+	if err := r.delete(ctx, h, state, own, []string{r.Provider.Owner, former}, req.Private, &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, state, "The disk could not be removed", ofMissingPool(err))
 	}
 }
 
 // delete detaches and deletes the volume, and what the host has because of it.
 func (r *disk) delete(
-	ctx context.Context, h *host.Host, state model, own volume.Volume, owners []string, private privateReader, diags *diag.Diagnostics,
+	ctx context.Context, h *host.Host, state model, own volume.Volume, owners []string, private tfvalue.PrivateReader, diags *diag.Diagnostics,
 ) error {
 	top, pool, name := own.Images[0], state.Pool.ValueString(), state.Name.ValueString()
 	is, domains, err := removable(ctx, h, pool, name, top, diags)
@@ -71,14 +68,14 @@ func (r *disk) delete(
 	case isMissing || isReplaced:
 		err = content.Disown(ctx, h, pool, name, top.Generation)
 	default:
-		err = r.provider.Content.Remove(ctx, h.Key, h, pool, name, top.Generation)
+		err = r.Provider.Content.Remove(ctx, h.Key, h, pool, name, top.Generation)
 	}
 	bases := sharedBases(own)
 	if is != nil && content.IsBase(is.Backing) && len(bases) == 0 { // the header of a raw disk may have kept a shared image
 		bases = []string{filepath.Base(is.Backing)}
 	}
 	if err == nil && len(bases) > 0 {
-		err = r.provider.Content.CollectGarbage(ctx, h.Key, h, pool, bases...) // an error keeps the disk in the state, so that the next destroy tries again
+		err = r.Provider.Content.CollectGarbage(ctx, h.Key, h, pool, bases...) // an error keeps the disk in the state, so that the next destroy tries again
 	}
 	if err == nil {
 		err = content.ForgetMasterRecord(ctx, h, own.Images)
@@ -116,7 +113,7 @@ func (r *disk) detach(ctx context.Context, h *host.Host, domains []domainxml.Def
 ) error {
 	users, err := guard.UsersAmong(ctx, h.Key, h, domains, top)
 	if err == nil {
-		err = guard.HostsOf(r.provider.Hosts).CheckUses(ctx, users)
+		err = guard.HostsOf(r.Provider.Hosts).CheckUses(ctx, users)
 	}
 	if err != nil || len(users) == 0 {
 		return err

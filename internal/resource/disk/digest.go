@@ -84,11 +84,11 @@ func (r *disk) settleDigest(ctx context.Context, plan *model, state model, diags
 }
 
 // listedVersions reads the versions for all seeds together; they may be some seconds old.
-func (r *disk) listedVersions() (secretVersions, error) { return r.provider.Lists() }
+func (r *disk) listedVersions() (secretVersions, error) { return r.Provider.Lists() }
 
 // planComposedDigest is the digest of composed content; unknown if one of its secrets does not exist yet.
 func (r *disk) planComposedDigest(ctx context.Context, c composed, at path.Path, diags *diag.Diagnostics) types.String {
-	if !r.provider.Ready() {
+	if !r.Provider.Ready() {
 		return types.StringUnknown()
 	}
 	digest, err := digestOf(ctx, c, r.listedVersions)

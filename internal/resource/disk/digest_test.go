@@ -60,7 +60,7 @@ func TestDigest_UnknownUntilCreated(t *testing.T) {
 		"url":                  {map[string]any{"url": someURL}, types.StringNull()},
 	} {
 		var diags diag.Diagnostics
-		r := &disk{provider: providerdata.New("", nil, nil)}
+		r := &disk{Resource: providerdata.Resource{Provider: providerdata.New("", nil, nil)}}
 		plan := made(t, c.children)
 		plan.Format = types.StringUnknown()
 		if digest := r.planNewDigest(context.Background(), plan, &diags); !digest.Equal(c.want) {
@@ -77,7 +77,7 @@ func TestDigest_FileElsewhere(t *testing.T) {
 	state.Digest = types.StringValue("sha256:ab")
 	for path, want := range map[string]string{"/home/one/image": "", "/home/two/image": "", "/home/one/image-2": `there is no file "/home/one/image-2"`} {
 		var diags diag.Diagnostics
-		r, plan := &disk{provider: providerdata.New("", nil, nil)}, of(path)
+		r, plan := &disk{Resource: providerdata.Resource{Provider: providerdata.New("", nil, nil)}}, of(path)
 		plan.Digest = r.planOwnDigest(context.Background(), plan, state, &diags)
 		switch {
 		case want != "" && (len(diags) != 1 || !strings.Contains(diags[0].Detail(), want)):
@@ -113,7 +113,7 @@ func TestDisk_RenamedWithUnknownProvider(t *testing.T) {
 	var diags diag.Diagnostics
 	plan, state := made(t, nil), made(t, nil)
 	plan.Name = types.StringValue("other")
-	if text := (&disk{provider: &providerdata.Data{}}).ofTakenName(context.Background(), plan, state, &diags); text != "" || len(diags) > 0 {
+	if text := (&disk{Resource: providerdata.Resource{Provider: &providerdata.Data{}}}).ofTakenName(context.Background(), plan, state, &diags); text != "" || len(diags) > 0 {
 		t.Errorf("it says %q, %v", text, diags)
 	}
 }

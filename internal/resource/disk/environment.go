@@ -51,7 +51,7 @@ func (e environmentModel) parts() []part {
 func (r *disk) environment(ctx context.Context, e environmentModel) ([]byte, error) {
 	all := map[string]string{}
 	if e.SecretRef != nil {
-		client, err := r.provider.Cluster()
+		client, err := r.Provider.Cluster()
 		if err != nil {
 			return nil, err
 		}

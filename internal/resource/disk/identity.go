@@ -85,11 +85,11 @@ func warnOfBacking(m model, own volume.Volume, is *content.Seen, diags *diag.Dia
 // warnOfMasters warns in every plan of masters over which no machine would be started.
 func (r *disk) warnOfMasters(ctx context.Context, m model, diags *diag.Diagnostics) {
 	own, _ := m.made(ctx, diags)
-	h, err := r.provider.Hosts.Host(m.Host.ValueString())
+	h, err := r.Provider.Hosts.Host(m.Host.ValueString())
 	if len(own.Images) < 2 || err != nil {
 		return
 	}
-	err = content.CheckMasters(ctx, r.provider.Files.On(h), own.Images)
+	err = content.CheckMasters(ctx, r.Provider.Files.On(h), own.Images)
 	if errors.Is(err, content.ErrMasterChanged) {
 		diags.AddWarning(fmt.Sprintf("The master of disk %s has changed", m.ID.ValueString()), fmt.Sprintf(
 			"Until it is as it was, no machine is started with the disk. On host %s, %s. An apply that stops such a machine discards what only its QEMU has.", h.Key, err))

@@ -17,11 +17,11 @@ func (r *disk) ImportState(ctx context.Context, req resource.ImportStateRequest,
 		resp.Diagnostics.AddError("Invalid import id", err.Error())
 		return
 	}
-	if !r.provider.Ready() {
+	if !r.Provider.Ready() {
 		resp.Diagnostics.AddError("The disk could not be imported", "The provider's configuration is not known yet.")
 		return
 	}
-	h, err := r.provider.Hosts.Host(parts[0])
+	h, err := r.Provider.Hosts.Host(parts[0])
 	if err != nil {
 		resp.Diagnostics.AddError("Unknown host", err.Error())
 		return

@@ -29,7 +29,7 @@ func noteImported(ctx context.Context, h *host.Host, plan, state model, diags *d
 // Headers don't name network storage, so that is not checked here.
 func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	master, known := plan.master(ctx, diags)
-	if !r.provider.Ready() || plan.isUndecided() || plan.isOver() && (!known || master.Images[0].Name == "") {
+	if !r.Provider.Ready() || plan.isUndecided() || plan.isOver() && (!known || master.Images[0].Name == "") {
 		return
 	}
 	h := r.host(state, diags)

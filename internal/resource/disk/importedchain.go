@@ -130,15 +130,15 @@ func (r *disk) checkPool(ctx context.Context, plan, state model, diags *diag.Dia
 
 // plannedPool is the pool of the planned usage type, or that of the state while it is not known.
 func (r *disk) plannedPool(ctx context.Context, plan, state model, diags *diag.Diagnostics) string {
-	if plan.UsageType.IsUnknown() || plan.Host.IsUnknown() || !r.provider.Ready() {
+	if plan.UsageType.IsUnknown() || plan.Host.IsUnknown() || !r.Provider.Ready() {
 		return state.Pool.ValueString()
 	}
 	key := plan.Host.ValueString()
-	places, err := r.provider.UsageTypes(key).Places(ctx)
+	places, err := r.Provider.UsageTypes(key).Places(ctx)
 	place, known := places[plan.UsageType.ValueString()]
 	if err == nil && known && place.Pool == "" {
 		var h *host.Host
-		if h, err = r.provider.Hosts.Host(key); err == nil {
+		if h, err = r.Provider.Hosts.Host(key); err == nil {
 			place.Pool, err = h.PoolOfTarget(ctx, place.Folder)
 		}
 		if errors.Is(err, host.ErrNotFound) {

@@ -57,7 +57,7 @@ func (m model) openedAs(ctx context.Context, h *host.Host, v host.StorageVolume,
 // header was verified. Without a configured format a refused header is an error: only the user knows whether a guest wrote it or it is a
 // foreign image.
 func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model, diags *diag.Diagnostics) {
-	if !state.isImported() || !r.provider.Ready() || asked.IsUnknown() || state.Volume.IsNull() {
+	if !state.isImported() || !r.Provider.Ready() || asked.IsUnknown() || state.Volume.IsNull() {
 		return
 	}
 	h := r.host(*state, diags)

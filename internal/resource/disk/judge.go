@@ -12,25 +12,22 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // isReplacing reports whether a new disk replaces one, also because of -replace: Terraform plans it with what is private of the former one.
 func isReplacing(ctx context.Context, req resource.ModifyPlanRequest, diags *diag.Diagnostics) bool {
-	owner, d := req.Private.GetKey(ctx, ownerKey)
-	diags.Append(d...)
-	return owner != nil
+	_, replaces, _ := tfvalue.LoadPrivate[string](ctx, req.Private, ownerKey, diags)
+	return replaces
 }
 
 // judge refuses a replacement by what the apply would refuse: it would delete the disk first. state is empty if the former disk is not known.
 func (r *disk) judge(ctx context.Context, config tfsdk.Config, plan, state model, diags *diag.Diagnostics) {
-	if !r.provider.Ready() || r.provider.IsApplying() || plan.Host.IsUnknown() || diags.HasError() {
+	if !r.Provider.Ready() || r.Provider.IsApplying() || plan.Host.IsUnknown() || diags.HasError() {
 		return
 	}
 	key, at := plan.Host.ValueString(), path.Root("host")
-	h, err := r.provider.Hosts.Host(key)
-	if err == nil {
-		err = r.provider.CheckHost(ctx, key, h)
-	}
+	h, err := r.Provider.PlannedHost(ctx, key)
 	if err == nil && plan.isFetched() && plan.isSourceKnown(ctx) {
 		at = childPath(plan.kind())
 		err = r.judgeSource(ctx, h, config, plan, state, diags)
@@ -55,11 +52,11 @@ func (r *disk) judgeSource(ctx context.Context, h *host.Host, config tfsdk.Confi
 	diags.Append(config.GetAttribute(ctx, path.Root("format"), &plan.Format)...) // that of the former disk is not asked for
 	s, spec := plan.withSecrets(ctx, config, diags), plan.spec(ctx, r.plannedPool(ctx, plan, state, diags), diags)
 	what := fmt.Sprintf("%s %s %s %s %d", h.Key, spec.Pool, plan.Source, spec.Format, spec.Capacity)
-	_, err := providerdata.AskOnce(ctx, r.provider, what, func(ctx context.Context) (types.String, error) {
+	_, err := providerdata.AskOnce(ctx, r.Provider, what, func(ctx context.Context) (types.String, error) {
 		if s.Root == nil {
-			return types.String{}, s.Judge(ctx, &r.provider.Tags, h, spec)
+			return types.String{}, s.Judge(ctx, &r.Provider.Tags, h, spec)
 		}
-		_, _, err := s.Root.PrepareRootFS(ctx, &r.provider.Tags, h.Architecture, &spec)
+		_, _, err := s.Root.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, &spec)
 		return types.String{}, err
 	})
 	return err
@@ -67,14 +64,14 @@ func (r *disk) judgeSource(ctx context.Context, h *host.Host, config tfsdk.Confi
 
 // ofTakenName says that the apply fails after it has deleted a disk, because the name of the new one is taken.
 func (r *disk) ofTakenName(ctx context.Context, plan, state model, diags *diag.Diagnostics) string {
-	if !r.provider.Ready() {
+	if !r.Provider.Ready() {
 		return ""
 	}
 	name, pool := plan.Name.ValueString(), r.plannedPool(ctx, plan, state, diags)
 	if name == "" || name == state.Name.ValueString() && pool == state.Pool.ValueString() && plan.Host.Equal(state.Host) {
 		return ""
 	}
-	h, err := r.provider.Hosts.Host(plan.Host.ValueString())
+	h, err := r.Provider.Hosts.Host(plan.Host.ValueString())
 	has := false
 	if err == nil {
 		has, err = h.HasVolume(ctx, pool, name)

@@ -15,13 +15,13 @@ import (
 func (r *disk) checkWriters(ctx context.Context, plan model, diags *diag.Diagnostics) {
 	v, known, found := tfvalue.VolumeFrom(ctx, plan.Volume)
 	diags.Append(found...)
-	if !r.provider.Ready() || !known || plan.Host.IsUnknown() || diags.HasError() {
+	if !r.Provider.Ready() || !known || plan.Host.IsUnknown() || diags.HasError() {
 		return
 	}
 	by := "disk " + plan.Host.ValueString() + "/" + cmp.Or(plan.Name.ValueString(), plan.NamePrefix.ValueString()+"*")
 	for depth, i := range v.Uses() {
 		isMaster := i.IsDisk() || i.Binding != "" && i.AccessMode == volume.WriteExclusive
-		if depth > 0 && isMaster && i.Name != "" && !r.provider.RecordPlannedUse(providerdata.PlannedUse{By: by, Image: i, Depth: depth, Disk: true}, sourcePath, diags) {
+		if depth > 0 && isMaster && i.Name != "" && !r.Provider.RecordPlannedUse(providerdata.PlannedUse{By: by, Image: i, Depth: depth, Disk: true}, sourcePath, diags) {
 			return
 		}
 	}

@@ -57,13 +57,13 @@ func TestDisk_RenamedUsageType(t *testing.T) {
 	} {
 		var diags diag.Diagnostics
 		hosts := host.NewRegistry(map[string]host.Config{"host-a": {URI: "qemu:///system", Storage: map[string]string{"quick": "ssd", "slow": "hdd"}}})
-		r := &disk{provider: providerdata.New("", hosts, nil)}
+		r := &disk{Resource: providerdata.Resource{Provider: providerdata.New("", hosts, nil)}}
 		plan, state := made(t, nil), made(t, nil)
 		plan.UsageType, state.Pool = types.StringValue(c.usageType), types.StringValue(c.pool)
 		if got := fmt.Sprint(r.replacedBy(ctx, plan, state, &diags)); got != c.want {
 			t.Errorf("%s: %s replaces it, want %s", name, got, c.want)
 		}
-		r.provider.Known = false
+		r.Provider.Known = false
 		if got := r.replacedBy(ctx, plan, state, &diags); len(got) > 0 {
 			t.Errorf("%s: an unknown provider replaces it by %s", name, got)
 		}

@@ -38,7 +38,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 		r.warnOfLoss(ctx, req, resp, "Destroying", "")
 		var state model
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		if r.provider.Ready() && !resp.Diagnostics.HasError() {
+		if r.Provider.Ready() && !resp.Diagnostics.HasError() {
 			r.warnOfMasters(ctx, state, &resp.Diagnostics) // Terraform shows no warning of the refresh before a destroy
 		}
 		return
@@ -49,14 +49,14 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	}
 	tfvalue.CheckReserved(ctx, req, resp, "name", "name_prefix")
 	plan.planFormat()
-	if r.provider.Ready() {
-		r.checkHost(ctx, plan, &resp.Diagnostics)
+	if r.Provider.Ready() {
+		r.Provider.CheckPlace(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 	}
 	plan.checkClusterSize(&resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	if req.State.Raw.IsNull() {
-		if r.provider.Ready() {
-			r.provider.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
+		if r.Provider.Ready() {
+			r.Provider.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 		}
 		if isReplacing(ctx, req, &resp.Diagnostics) {
 			r.judge(ctx, req.Config, plan, model{}, &resp.Diagnostics)
@@ -70,24 +70,6 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	r.checkWriters(ctx, plan, &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
-	}
-}
-
-// checkHost refuses a host that the provider is not configured with, and a usage type that the host does not have.
-func (r *disk) checkHost(ctx context.Context, plan model, diags *diag.Diagnostics) {
-	if plan.Host.IsUnknown() {
-		return
-	}
-	key := plan.Host.ValueString()
-	if _, err := r.provider.Hosts.Host(key); err != nil {
-		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
-		return
-	}
-	if plan.UsageType.IsUnknown() {
-		return
-	}
-	if err := r.provider.UsageTypes(key).Check(ctx, plan.UsageType.ValueString()); err != nil {
-		diags.AddAttributeError(path.Root("usage_type"), "Unknown usage type", err.Error())
 	}
 }
 
@@ -207,15 +189,15 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		return
 	}
 	resp.RequiresReplace = r.replacedBy(ctx, *plan, state, &resp.Diagnostics)
-	if len(resp.RequiresReplace) > 0 && r.provider.IsApplying() {
+	if len(resp.RequiresReplace) > 0 && r.Provider.IsApplying() {
 		addChanged(&resp.Diagnostics, state, resp.RequiresReplace)
 		return
 	}
 	if len(resp.RequiresReplace) > 0 {
 		why := becauseOf(resp.RequiresReplace) + plan.restIsUnproven(ctx) + r.ofTakenName(ctx, *plan, state, &resp.Diagnostics)
 		r.warnOfLoss(ctx, req, resp, "Replacing", why)
-		if r.judge(ctx, req.Config, *plan, state, &resp.Diagnostics); r.provider.Ready() {
-			r.provider.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
+		if r.judge(ctx, req.Config, *plan, state, &resp.Diagnostics); r.Provider.Ready() {
+			r.Provider.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 		}
 		return
 	}

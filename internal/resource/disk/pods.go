@@ -22,7 +22,7 @@ func (r *disk) checkPods(ctx context.Context, images []volume.Image, diags *diag
 		if from.Claim == "" {
 			continue
 		}
-		client, err := r.provider.Cluster()
+		client, err := r.Provider.Cluster()
 		var pods []cluster.PodUse
 		if err == nil {
 			pods, err = client.PodsUsing(ctx, from.Namespace, from.Claim)

@@ -26,37 +26,21 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-type disk struct{ provider *providerdata.Data }
+type disk struct{ providerdata.Resource }
 
-var (
-	_ resource.ResourceWithConfigure      = &disk{}
-	_ resource.ResourceWithModifyPlan     = &disk{}
-	_ resource.ResourceWithValidateConfig = &disk{}
-	_ resource.ResourceWithImportState    = &disk{}
-)
+var _ providerdata.Managed = &disk{}
 
 // New creates the resource.
-func New() resource.Resource { return &disk{} }
-
-func (r *disk) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_disk"
-}
-
-func (r *disk) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
-}
+func New() resource.Resource { return &disk{providerdata.Resource{TypeName: "disk"}} }
 
 // Create creates the volume. After a failure nothing is left; an interrupted creation is continued by the next one.
 func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.provider.Apply()
 	var plan model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	plan.planFormat() // of a source that was unknown in the plan
 	h := r.host(plan, &resp.Diagnostics)
@@ -88,21 +72,21 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 		plan.Digest = tfvalue.OrNull(digest)
 	}
 	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, tfvalue.VolumeObject(actual, tfvalue.Unknowns{}))
-	resp.Diagnostics.Append(saveOwner(ctx, r.provider.Owner, resp.Private)...)
-	resp.Diagnostics.Append(noteFilesystem(ctx, h, plan, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, ownerKey, r.Provider.Owner, &resp.Diagnostics)
+	noteFilesystem(ctx, h, plan, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
 // make creates the volume in the pool of its usage type, and returns the images below it and the digest of its content.
 func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceModel, diags *diag.Diagnostics) (made content.Created, below []volume.Image, digest string, err error) {
-	pool, err := r.provider.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
+	pool, err := r.Provider.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
 	if err != nil {
 		return made, nil, "", err
 	}
 	spec := plan.spec(ctx, pool, diags)
 	var on content.Host = h
 	if plan.isOver() { // a clone's master is looked at again before it is opened
-		on = r.provider.Files.On(h)
+		on = r.Provider.Files.On(h)
 	}
 	if plan.kind() == fromVolume {
 		err = r.prepareMaster(ctx, h, on, &spec, diags)
@@ -112,8 +96,8 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceMode
 	if err != nil {
 		return made, nil, "", err
 	}
-	r.provider.RetryTaken(ctx, func() bool {
-		made, err = r.provider.Content.Make(ctx, plan.Host.ValueString(), on, spec, progress(ctx, *plan))
+	r.Provider.RetryTaken(ctx, func() bool {
+		made, err = r.Provider.Content.Make(ctx, plan.Host.ValueString(), on, spec, progress(ctx, *plan))
 		return errors.Is(err, content.ErrTaken)
 	})
 	switch {
@@ -128,18 +112,12 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceMode
 // Read reads the disk from the host. Only a volume that is missing in its pool is removed from the state; a missing or inactive pool is an
 // error.
 func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.provider.Ready() {
-		return
-	}
-	r.provider.Refreshes()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	h := r.host(state, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
@@ -168,22 +146,18 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	}
 	r.warnOfMasters(ctx, state, &resp.Diagnostics)
 	state.read(ctx, v, id, below, &resp.Diagnostics)
-	resp.Diagnostics.Append(noteFilesystem(ctx, h, state, resp.Private)...)
+	noteFilesystem(ctx, h, state, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
 // Update grows the disk. All other changes in place concern its chain, and take effect in the machines.
 func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.provider.Apply()
 	var plan, state model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginUpdate(ctx, req, &plan, &state, updateTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	h := r.host(plan, &resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
@@ -213,7 +187,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 
 // host is the disk's host.
 func (r *disk) host(m model, diags *diag.Diagnostics) *host.Host {
-	return r.provider.RecordedHost(m.Host.ValueString(), "disk "+cmp.Or(m.ID.ValueString(), m.label()), diags)
+	return r.Provider.RecordedHost(m.Host.ValueString(), "disk "+cmp.Or(m.ID.ValueString(), m.label()), diags)
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {

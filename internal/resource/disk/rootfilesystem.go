@@ -58,7 +58,7 @@ func (r *disk) adoptConfiguration(ctx context.Context, h *host.Host, plan *model
 	if s.Root == nil {
 		return // of a source that was unknown in the plan
 	}
-	is, _, err := s.Root.PrepareRootFS(ctx, &r.provider.Tags, h.Architecture, &content.Spec{})
+	is, _, err := s.Root.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, &content.Spec{})
 	if err != nil {
 		diags.AddAttributeWarning(path.Root("image_configuration"), "The configuration of the image of disk "+plan.label()+" is not known", fmt.Sprintf(
 			"The imported disk %s was adopted, and its image_configuration is null, because the container image could not be asked for it: %s. To try again, "+

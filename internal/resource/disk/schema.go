@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -16,11 +15,6 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// volumeName excludes characters that a file name or an import id can't contain.
-var volumeName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
-
-const nameRule = "must consist of letters, digits, dots, _ and -, and not start with a dot or -"
-
 func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A disk on one host: an overlay or a clone of any volume, an image from a container registry, a web " +
@@ -31,44 +25,18 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			"the same storage pool), the master or the configured content forces a new resource. A master that has moved or grown, and " +
 			"new content under the same tag or URL, do not.",
 		Attributes: map[string]schema.Attribute{
-			"id": schema.StringAttribute{
-				Computed: true, MarkdownDescription: "`<host>/<pool>/<volume>`, which is also the import id.",
-				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			},
-			"host": schema.StringAttribute{
-				Required: true, MarkdownDescription: "Key of the provider's `hosts` that has the disk.",
-			},
-			"name": schema.StringAttribute{
-				Optional: true, Computed: true,
-				MarkdownDescription: "Name of the storage volume, unique in its pool. Either this or `name_prefix`. Names that begin with " +
-					"`virtclaim-` are reserved.",
-				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-				Validators: []validator.String{
-					stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(200),
-					stringvalidator.ExactlyOneOf(path.MatchRoot("name"), path.MatchRoot("name_prefix")),
-				},
-			},
-			"name_prefix": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Prefix of a generated name of the storage volume. For disks that are replaced with " +
-					"`create_before_destroy`.",
-				Validators: []validator.String{stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(180)},
-			},
-			"usage_type": schema.StringAttribute{
-				Required: true,
-				MarkdownDescription: "Kind of storage on which the disk is created: one of the usage types in the host's `storage`, " +
-					"or in the annotations of its Kubernetes node.",
-			},
-			"copy_mode": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "How the master in `source` is used; it is never written to. `copy-on-write` stores writes in " +
-					"an overlay, `copy-on-read` also what has been read, and `clone` copies all of it, so that the master is not " +
-					"needed afterwards. A clone is not replaced when its master is created again.",
-				Validators: []validator.String{
-					stringvalidator.OneOf(string(volume.CopyOnWrite), string(volume.CopyOnRead), string(volume.Clone)),
-					stringvalidator.AlsoRequires(path.MatchRoot("source")),
-				},
-			},
+			"id":   tfvalue.Constant("`<host>/<pool>/<volume>`, which is also the import id."),
+			"host": tfvalue.Required("Key of the provider's `hosts` that has the disk."),
+			"name": tfvalue.VolumeName("Name of the storage volume, unique in its pool.", 200),
+			"name_prefix": tfvalue.VolumeNamePrefix("Prefix of a generated name of the storage volume. For disks that are replaced with "+
+				"`create_before_destroy`.", 180),
+			"usage_type": tfvalue.Required("Kind of storage on which the disk is created: one of the usage types in the host's " +
+				"`storage`, or in the annotations of its Kubernetes node."),
+			"copy_mode": tfvalue.Optional("How the master in `source` is used; it is never written to. `copy-on-write` stores writes in "+
+				"an overlay, `copy-on-read` also what has been read, and `clone` copies all of it, so that the master is not "+
+				"needed afterwards. A clone is not replaced when its master is created again.",
+				stringvalidator.OneOf(string(volume.CopyOnWrite), string(volume.CopyOnRead), string(volume.Clone)),
+				stringvalidator.AlsoRequires(path.MatchRoot("source"))),
 			"size": schema.StringAttribute{
 				Optional: true, CustomType: tfvalue.QuantityType{},
 				MarkdownDescription: "Size as a Kubernetes quantity, such as `20Gi`; below `1Mi` a suffix is required. Rounded up to " +
@@ -88,23 +56,13 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 				MarkdownDescription: "Cluster size of a qcow2 image, a power of two from `1Ki` to `2Mi`. Defaults to QEMU's `64Ki`. " +
 					"Only used at creation: later changes have no effect.",
 			},
-			"preallocation": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Preallocation of a blank disk: `off` (default), `metadata` (qcow2) or `falloc` (the whole " +
-					"size). Only used at creation: later changes have no effect.",
-				Validators: []validator.String{stringvalidator.OneOf("off", "metadata", "falloc")},
-			},
+			"preallocation": tfvalue.Optional("Preallocation of a blank disk: `off` (default), `metadata` (qcow2) or `falloc` (the whole "+
+				"size). Only used at creation: later changes have no effect.", stringvalidator.OneOf("off", "metadata", "falloc")),
 			"source": sourceAttribute(),
-			"digest": schema.StringAttribute{
-				Computed: true,
-				MarkdownDescription: "Digest of the content: that of the container image when the disk was created, the checksum of " +
-					"the URL or of the file, or, for a seed, a digest of all its parts, with the versions of secrets instead of " +
-					"their values.",
-			},
-			"pool": schema.StringAttribute{
-				Computed: true, MarkdownDescription: "The libvirt storage pool of the disk.",
-				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			},
+			"digest": tfvalue.Computed("Digest of the content: that of the container image when the disk was created, the checksum of " +
+				"the URL or of the file, or, for a seed, a digest of all its parts, with the versions of secrets instead of " +
+				"their values."),
+			"pool":                tfvalue.Constant("The libvirt storage pool of the disk."),
 			"image_configuration": configurationAttribute(),
 			"volume": schema.ObjectAttribute{
 				Computed: true, AttributeTypes: tfvalue.VolumeTypes,

@@ -102,7 +102,7 @@ func (r *disk) content(ctx context.Context, p part) ([]byte, error) {
 	if p.secret == nil {
 		return []byte(p.inline.ValueString() + p.writeOnly.ValueString()), nil // one of them is empty
 	}
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (v fixedVersion) SecretVersion(context.Context, string, string) (string, er
 // With the older version, the next plan sees that the secret changed. With the newer one it would never see that.
 func TestSeed_ContentMatchesDigest(t *testing.T) {
 	ctx := context.Background()
-	r := &disk{provider: providerdata.New("", nil, restless())}
+	r := &disk{Resource: providerdata.Resource{Provider: providerdata.New("", nil, restless())}}
 	c := cloudInitModel{UserDataSecretRef: &tfvalue.SecretRef{Namespace: types.StringValue("disks"), Name: types.StringValue("seed")}}
 	var spec content.Spec
 	got, err := r.prepareComposed(ctx, made(t, nil), sourceModel{CloudInit: &c}, &spec)
@@ -76,7 +76,7 @@ func TestSeed_ContentMatchesDigest(t *testing.T) {
 
 // Only the apply reads a secret: what a guest would ignore is refused before the seed is made.
 func TestSeed_Base64InSecret(t *testing.T) {
-	r := &disk{provider: providerdata.New("", nil, withUserData("I2Nsb3VkLWNvbmZpZwo") /* and one digit */)}
+	r := &disk{Resource: providerdata.Resource{Provider: providerdata.New("", nil, withUserData("I2Nsb3VkLWNvbmZpZwo") /* and one digit */)}}
 	c := cloudInitModel{UserDataSecretRef: &tfvalue.SecretRef{Namespace: types.StringValue("disks"), Name: types.StringValue("seed")}}
 	var spec content.Spec
 	if _, err := r.prepareComposed(t.Context(), made(t, nil), sourceModel{CloudInit: &c}, &spec); err == nil || !strings.Contains(err.Error(), "base64_encode = false") {

@@ -88,10 +88,7 @@ func cloudInitAttribute() schema.SingleNestedAttribute {
 				others = append(others, path.MatchRelative().AtParent().AtName(other))
 			}
 		}
-		attributes[name] = schema.StringAttribute{
-			Optional: true, MarkdownDescription: description,
-			Validators: []validator.String{stringvalidator.ConflictsWith(others...)},
-		}
+		attributes[name] = tfvalue.Optional(description, stringvalidator.ConflictsWith(others...))
 		attributes[name+"_wo"] = schema.StringAttribute{
 			Optional: true, WriteOnly: true,
 			MarkdownDescription: "Instead of `" + name + "`, write-only (Terraform 1.11 or newer): never in state or plan. Change `" + name +

@@ -46,7 +46,7 @@ func (r *disk) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, r
 	// Of several warnings with one summary Terraform shows only the first.
 	summary, detail := fmt.Sprintf("The content of disk %s is lost", id), " deletes all that was written to it."
 	if state.isComposed() {
-		if why == "" || r.provider.HasRefreshed() {
+		if why == "" || r.Provider.HasRefreshed() {
 			return
 		}
 		summary, detail = fmt.Sprintf("Disk %s is replaced", id), " writes what the configuration has now."
@@ -59,14 +59,14 @@ func (r *disk) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, r
 // that there is.
 func (r *disk) refusedFor(ctx context.Context, state model, diags *diag.Diagnostics) string {
 	own, known := state.made(ctx, diags)
-	if !known || !r.provider.Ready() {
+	if !known || !r.Provider.Ready() {
 		return ""
 	}
-	h, err := r.provider.Hosts.Host(state.Host.ValueString())
+	h, err := r.Provider.Hosts.Host(state.Host.ValueString())
 	if err != nil {
 		return ""
 	}
-	volumes, err := providerdata.AskOnce(ctx, r.provider, h.Key+"/overlays", func(ctx context.Context) ([]host.StorageVolume, error) {
+	volumes, err := providerdata.AskOnce(ctx, r.Provider, h.Key+"/overlays", func(ctx context.Context) ([]host.StorageVolume, error) {
 		return h.KnownOverlays(ctx, "")
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func warnOfNoEffect(plan, state model, diags *diag.Diagnostics) {
 // warnOfUnknownMaster warns of a master that this plan may replace: a disk over another one would be a mix of two.
 func (r *disk) warnOfUnknownMaster(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	was, known := state.master(ctx, diags)
-	if !known || !plan.sourceVolume().IsUnknown() || !state.isOver() || !r.provider.HasRefreshed() {
+	if !known || !plan.sourceVolume().IsUnknown() || !state.isOver() || !r.Provider.HasRefreshed() {
 		return
 	}
 	diags.AddAttributeWarning(sourcePath, fmt.Sprintf("The master of disk %s may be another one", state.ID.ValueString()), fmt.Sprintf(
@@ -111,10 +111,10 @@ func (r *disk) warnOfUnknownMaster(ctx context.Context, plan, state model, diags
 
 // warnOfPool warns that a changed storage map moves no disk.
 func (r *disk) warnOfPool(plan, state model, diags *diag.Diagnostics) {
-	if !r.provider.Ready() {
+	if !r.Provider.Ready() {
 		return
 	}
-	pool, ok := r.provider.Hosts.Storage(plan.Host.ValueString())[plan.UsageType.ValueString()]
+	pool, ok := r.Provider.Hosts.Storage(plan.Host.ValueString())[plan.UsageType.ValueString()]
 	if ok && pool != state.Pool.ValueString() {
 		diags.AddAttributeWarning(path.Root("usage_type"), "The disk stays in its pool", fmt.Sprintf(
 			"The usage type %s of host %s is the pool %s now. That holds for new disks; disk %s stays in pool %s.",

@@ -23,7 +23,7 @@ import (
 
 // make puts the two files on the host, and sets what is known of them then.
 func (r *kernel) make(ctx context.Context, h *host.Host, plan *model, s sourceModel) (ids identities, err error) {
-	pool, err := r.provider.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
+	pool, err := r.Provider.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
 	if err != nil {
 		return ids, err
 	}
@@ -77,8 +77,8 @@ func initrdOf(k *initramfs.Kernel) ([]byte, error) {
 // createVolume creates a volume with that content. One that an interrupted apply has finished is taken over.
 func (r *kernel) createVolume(ctx context.Context, h *host.Host, spec content.Spec, file []byte) (made content.Created, err error) {
 	spec.Content = &content.Image{ID: spec.Name, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil }}
-	r.provider.RetryTaken(ctx, func() bool {
-		made, err = r.provider.Content.Make(ctx, h.Key, h, spec, func(host.Progress) {})
+	r.Provider.RetryTaken(ctx, func() bool {
+		made, err = r.Provider.Content.Make(ctx, h.Key, h, spec, func(host.Progress) {})
 		return errors.Is(err, content.ErrTaken)
 	})
 	if !errors.Is(err, content.ErrTaken) {
@@ -147,7 +147,7 @@ func (r *kernel) removeVolume(ctx context.Context, h *host.Host, domains []domai
 		return err
 	}
 	if err == nil {
-		return r.provider.Content.Remove(ctx, h.Key, h, pool, name, generation)
+		return r.Provider.Content.Remove(ctx, h.Key, h, pool, name, generation)
 	}
 	return content.Disown(ctx, h, pool, name, generation)
 }

@@ -40,12 +40,12 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 		return
 	}
 	tfvalue.CheckReserved(ctx, req, resp, "name", "name_prefix")
-	if r.provider.Ready() {
-		r.checkHost(ctx, plan, &resp.Diagnostics)
+	if r.Provider.Ready() {
+		r.Provider.CheckPlace(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {
-		if r.provider.Ready() {
-			r.provider.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
+		if r.Provider.Ready() {
+			r.Provider.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 		}
 		plan.source(ctx, &resp.Diagnostics).files().CheckPath(sourcePath, &resp.Diagnostics)
 		if load(ctx, req.Private, &resp.Diagnostics).Kernel != "" { // of the one that this one replaces, also because of -replace
@@ -74,16 +74,13 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 // judge refuses a replacement by what the apply would refuse: it would delete the kernel first.
 func (r *kernel) judge(ctx context.Context, config tfsdk.Config, plan model, diags *diag.Diagnostics) {
 	raw, err := plan.Source.ToTerraformValue(ctx)
-	if err != nil || !r.provider.Ready() || r.provider.IsApplying() || plan.Host.IsUnknown() || diags.HasError() {
+	if err != nil || !r.Provider.Ready() || r.Provider.IsApplying() || plan.Host.IsUnknown() || diags.HasError() {
 		return
 	}
 	var with model
 	diags.Append(config.Get(ctx, &with)...)
 	key := plan.Host.ValueString()
-	h, err := r.provider.Hosts.Host(key)
-	if err == nil {
-		err = r.provider.CheckHost(ctx, key, h)
-	}
+	h, err := r.Provider.PlannedHost(ctx, key)
 	if err == nil && raw.IsFullyKnown() {
 		err = r.judgeSource(ctx, h, with.source(ctx, diags))
 	}
@@ -97,7 +94,7 @@ func (r *kernel) judge(ctx context.Context, config tfsdk.Config, plan model, dia
 func (r *kernel) judgeSource(ctx context.Context, h *host.Host, s sourceModel) error {
 	switch s.kind() {
 	case fromContainer:
-		_, _, err := s.Container.PrepareRootFS(ctx, &r.provider.Tags, h.Architecture, &content.Spec{})
+		_, _, err := s.Container.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, &content.Spec{})
 		return err
 	case fromURL:
 		is := image.URL{URL: s.URL.URL.ValueString(), Checksum: s.URL.Checksum.ValueString()}
@@ -123,22 +120,4 @@ func (m model) planDigest(ctx context.Context, state model, diags *diag.Diagnost
 		return digest
 	}
 	return state.Digest
-}
-
-// checkHost refuses a host that the provider is not configured with, and a usage type that the host does not have.
-func (r *kernel) checkHost(ctx context.Context, plan model, diags *diag.Diagnostics) {
-	if plan.Host.IsUnknown() {
-		return
-	}
-	key := plan.Host.ValueString()
-	if _, err := r.provider.Hosts.Host(key); err != nil {
-		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
-		return
-	}
-	if plan.UsageType.IsUnknown() {
-		return
-	}
-	if err := r.provider.UsageTypes(key).Check(ctx, plan.UsageType.ValueString()); err != nil {
-		diags.AddAttributeError(path.Root("usage_type"), "Unknown usage type", err.Error())
-	}
 }

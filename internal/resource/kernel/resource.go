@@ -3,7 +3,6 @@ package kernel
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -25,38 +24,22 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-type kernel struct{ provider *providerdata.Data }
+type kernel struct{ providerdata.Resource }
 
-var (
-	_ resource.ResourceWithConfigure      = &kernel{}
-	_ resource.ResourceWithModifyPlan     = &kernel{}
-	_ resource.ResourceWithValidateConfig = &kernel{}
-	_ resource.ResourceWithImportState    = &kernel{}
-)
+var _ providerdata.Managed = &kernel{}
 
 // New creates the resource.
-func New() resource.Resource { return &kernel{} }
-
-func (r *kernel) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_kernel"
-}
-
-func (r *kernel) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
-}
+func New() resource.Resource { return &kernel{providerdata.Resource{TypeName: "kernel"}} }
 
 // Create reads the kernel and puts both files on the host. After a failure nothing is left; an interrupted creation is continued by the next one.
 func (r *kernel) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.provider.Apply()
 	var plan, config model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	h := r.host(plan, &resp.Diagnostics)
 	source := config.source(ctx, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
@@ -67,24 +50,18 @@ func (r *kernel) Create(ctx context.Context, req resource.CreateRequest, resp *r
 		addError(&resp.Diagnostics, plan, "The kernel could not be made", err)
 		return
 	}
-	resp.Diagnostics.Append(made.save(ctx, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, identitiesKey, made, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
 // Read looks for the two files. If one is gone, an apply replaces the kernel, and so removes what the host has recorded of it.
 func (r *kernel) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.provider.Ready() {
-		return
-	}
-	r.provider.Refreshes()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	h := r.host(state, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -105,13 +82,13 @@ func (r *kernel) Read(ctx context.Context, req resource.ReadRequest, resp *resou
 		}
 		state.setBoot(seen.kernel, seen.initrd)
 	}
-	resp.Diagnostics.Append(ids.save(ctx, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, identitiesKey, ids, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
 // Update changes the command line, which is in the machines only, and adopts the configuration of an imported kernel.
 func (r *kernel) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.provider.Apply()
+	r.Provider.Apply()
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -132,16 +109,14 @@ func (r *kernel) Update(ctx context.Context, req resource.UpdateRequest, resp *r
 
 // Delete deletes both files, unless a domain boots them.
 func (r *kernel) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	r.provider.Apply()
-	defer r.provider.Destroys()()
+	r.Provider.Apply()
+	defer r.Provider.Destroys()()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginDelete(ctx, req, &state, deleteTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	h := r.host(state, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -154,12 +129,12 @@ func (r *kernel) Delete(ctx context.Context, req resource.DeleteRequest, resp *r
 // ImportState takes <host>/<pool>/<volume>, the volume being that of the kernel.
 func (r *kernel) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	parts, err := tfvalue.ImportID(req.ID, "<host>/<pool>/<volume>")
-	if err == nil && !r.provider.Ready() {
+	if err == nil && !r.Provider.Ready() {
 		err = errors.New("the provider's configuration is not known yet")
 	}
 	var h *host.Host
 	if err == nil {
-		h, err = r.provider.Hosts.Host(parts[0])
+		h, err = r.Provider.Hosts.Host(parts[0])
 	}
 	if err == nil {
 		err = checkImport(ctx, h, parts[1], parts[2])
@@ -181,29 +156,14 @@ type identities struct {
 
 const identitiesKey = "identities"
 
-func (i identities) save(ctx context.Context, private interface {
-	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
-},
-) diag.Diagnostics {
-	text, _ := json.Marshal(i) // strings can't fail
-	return private.SetKey(ctx, identitiesKey, text)
-}
-
 // load returns the identities; empty ones for a kernel that is being imported.
-func load(ctx context.Context, private interface {
-	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
-}, diags *diag.Diagnostics,
-) (i identities) {
-	text, found := private.GetKey(ctx, identitiesKey)
-	diags.Append(found...)
-	if text != nil {
-		_ = json.Unmarshal(text, &i) // without them the volumes are not recognized, and not deleted
-	}
+func load(ctx context.Context, private tfvalue.PrivateReader, diags *diag.Diagnostics) identities {
+	i, _, _ := tfvalue.LoadPrivate[identities](ctx, private, identitiesKey, diags) // without them the volumes are not recognized, and not deleted
 	return i
 }
 
 func (r *kernel) host(m model, diags *diag.Diagnostics) *host.Host {
-	return r.provider.RecordedHost(m.Host.ValueString(), "kernel "+m.ID.ValueString(), diags)
+	return r.Provider.RecordedHost(m.Host.ValueString(), "kernel "+m.ID.ValueString(), diags)
 }
 
 func addError(diags *diag.Diagnostics, m model, summary string, err error) {

@@ -2,23 +2,15 @@ package kernel
 
 import (
 	"context"
-	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/imagesource"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
-
-var volumeName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
-
-const nameRule = "must consist of letters, digits, dots, _ and -, and not start with a dot or -"
 
 // The children of source, exactly one of which is set.
 const (
@@ -29,51 +21,28 @@ const (
 )
 
 func (r *kernel) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
-	stays := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A Linux kernel on one host, with an initial RAM disk that runs container images: machines boot both directly, and share them. The " +
 			"kernel is taken from a distribution's package; the initial RAM disk has those of its modules that a machine needs, and a small init.\n\n" +
 			"Changing anything but `cmdline` and `timeouts` forces a new resource. With `name_prefix` and `create_before_destroy`, machines change to the new kernel, at " +
 			"their next start, before the old one is deleted. Without these, a kernel that a machine has is not replaced: one that a domain of the host still boots is not deleted.",
 		Attributes: map[string]schema.Attribute{
-			"id": schema.StringAttribute{
-				Computed: true, MarkdownDescription: "`<host>/<pool>/<volume>`, which is also the import id.", PlanModifiers: stays,
-			},
-			"host": schema.StringAttribute{Required: true, MarkdownDescription: "Key of the provider's `hosts` that has the kernel."},
-			"name": schema.StringAttribute{
-				Optional: true, Computed: true, PlanModifiers: stays,
-				MarkdownDescription: "Name of the storage volume with the kernel, unique in its pool; that of the initial RAM disk has `-initrd` appended. Either this or " +
-					"`name_prefix`. Names that begin with `virtclaim-` are reserved.",
-				Validators: []validator.String{
-					stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(190),
-					stringvalidator.ExactlyOneOf(path.MatchRoot("name"), path.MatchRoot("name_prefix")),
-				},
-			},
-			"name_prefix": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "Prefix of a generated name. For kernels that are replaced with `create_before_destroy`.",
-				Validators: []validator.String{stringvalidator.RegexMatches(volumeName, nameRule), stringvalidator.LengthAtMost(170)},
-			},
-			"usage_type": schema.StringAttribute{
-				Required: true,
-				MarkdownDescription: "Kind of storage for the two files: one of the usage types in the host's `storage`, or in the annotations of its " +
-					"Kubernetes node. Its pool must be a folder.",
-			},
-			"source": sourceAttribute(),
-			"cmdline": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "Command line of the kernel. Defaults to `quiet panic=-1` with the serial port as console.",
-			},
-			"digest": schema.StringAttribute{
-				Computed: true, MarkdownDescription: "Digest of the source: that of the container image, the checksum of the URL, or that of the file.",
-			},
-			"pool": schema.StringAttribute{
-				Computed: true, MarkdownDescription: "The libvirt storage pool of the two files.", PlanModifiers: stays,
-			},
-			"release": schema.StringAttribute{
-				Computed: true, MarkdownDescription: "Release of the kernel's modules, such as `6.12.48+deb13-amd64`; null for a kernel without modules.",
-			},
-			"architecture": schema.StringAttribute{
-				Computed: true, MarkdownDescription: "Architecture of the kernel: `amd64` or `arm64`.", PlanModifiers: stays,
-			},
+			"id":   tfvalue.Constant("`<host>/<pool>/<volume>`, which is also the import id."),
+			"host": tfvalue.Required("Key of the provider's `hosts` that has the kernel."),
+			"name": tfvalue.VolumeName("Name of the storage volume with the kernel, unique in its pool; that of the initial RAM disk has "+
+				"`-initrd` appended.", 190),
+			"name_prefix": tfvalue.VolumeNamePrefix("Prefix of a generated name. For kernels that are replaced with "+
+				"`create_before_destroy`.", 170),
+			"usage_type": tfvalue.Required("Kind of storage for the two files: one of the usage types in the host's `storage`, or in " +
+				"the annotations of its Kubernetes node. Its pool must be a folder."),
+			"source":  sourceAttribute(),
+			"cmdline": tfvalue.Optional("Command line of the kernel. Defaults to `quiet panic=-1` with the serial port as console."),
+			"digest": tfvalue.Computed("Digest of the source: that of the container image, the checksum of the URL, or that of " +
+				"the file."),
+			"pool": tfvalue.Constant("The libvirt storage pool of the two files."),
+			"release": tfvalue.Computed("Release of the kernel's modules, such as `6.12.48+deb13-amd64`; null for a kernel without " +
+				"modules."),
+			"architecture": tfvalue.Constant("Architecture of the kernel: `amd64` or `arm64`."),
 			"boot": schema.ObjectAttribute{
 				Computed: true, AttributeTypes: bootTypes,
 				MarkdownDescription: "Paths of `kernel` and `initrd` on the host, and the `cmdline`, for the `boot` of a `virtclaim_virtual_machine`.",
@@ -99,11 +68,8 @@ func sourceAttribute() schema.Attribute {
 				"With it, changing `url` does not force a new resource."),
 			fromFile: imagesource.FileAttribute("The same in a file on the computer that runs Terraform. The file is hashed at each plan; changed content forces a new resource.",
 				"After the kernel was created, a file that is missing, there or in another folder, is not a change."),
-			fromHost: schema.StringAttribute{
-				Optional: true, MarkdownDescription: "Path of a kernel on the host, which stays where it is, and is the user's. It must have the drivers for virtio, ext4 and " +
-					"fw_cfg built in.",
-				Validators: []validator.String{tfvalue.AbsolutePath(), stringvalidator.ExactlyOneOf(one...)},
-			},
+			fromHost: tfvalue.Optional("Path of a kernel on the host, which stays where it is, and is the user's. It must have the "+
+				"drivers for virtio, ext4 and fw_cfg built in.", tfvalue.AbsolutePath(), stringvalidator.ExactlyOneOf(one...)),
 		},
 	}
 }

@@ -55,7 +55,7 @@ func (r *kernel) readImage(ctx context.Context, h *host.Host, from interface {
 },
 ) (*initramfs.Kernel, string, error) {
 	var spec content.Spec
-	is, digest, err := from.PrepareRootFS(ctx, &r.provider.Tags, h.Architecture, &spec)
+	is, digest, err := from.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, &spec)
 	if err != nil {
 		return nil, "", err
 	}

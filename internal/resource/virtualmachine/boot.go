@@ -20,9 +20,7 @@ type bootModel struct {
 	Cmdline types.String `tfsdk:"cmdline"`
 }
 
-var bootTypes = map[string]attr.Type{
-	"kernel": types.StringType, "initrd": types.StringType, "cmdline": types.StringType,
-}
+var bootTypes = attributesOf(bootAttributes()["boot"].GetType())
 
 func bootAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"boot": schema.SingleNestedAttribute{

@@ -68,7 +68,7 @@ func (r *machine) planCapabilities(ctx context.Context, plan model, config tfsdk
 	if emulated.Type.IsUnknown() || emulated.Arch.IsUnknown() || emulated.DomainType.IsUnknown() {
 		return
 	}
-	h, err := r.provider.Hosts.Host(plan.Host.ValueString())
+	h, err := r.Provider.Hosts.Host(plan.Host.ValueString())
 	if err != nil || h.Unresponsive() || diags.HasError() {
 		return
 	}
@@ -82,10 +82,10 @@ func (r *machine) planCapabilities(ctx context.Context, plan model, config tfsdk
 // resolve queries the host for the hardware of a planned machine: the host chooses defaults and resolves aliases. ok is false if a value is
 // unknown or the host does not answer.
 func (r *machine) resolve(ctx context.Context, hostKey types.String, m machineModel) (is host.Hardware, ok bool) {
-	if !r.provider.Ready() || !isSet(hostKey) || m.Type.IsUnknown() || m.Arch.IsUnknown() || m.DomainType.IsUnknown() {
+	if !r.Provider.Ready() || !isSet(hostKey) || m.Type.IsUnknown() || m.Arch.IsUnknown() || m.DomainType.IsUnknown() {
 		return is, false
 	}
-	h, err := r.provider.Hosts.Host(hostKey.ValueString())
+	h, err := r.Provider.Hosts.Host(hostKey.ValueString())
 	if err != nil || h.Unresponsive() {
 		return is, false
 	}
@@ -136,7 +136,7 @@ func (r *machine) isStored(ctx context.Context, state model, is machineModel) (s
 	if !ok {
 		return false, false
 	}
-	h, err := r.provider.Hosts.Host(state.Host.ValueString())
+	h, err := r.Provider.Hosts.Host(state.Host.ValueString())
 	if err != nil {
 		return false, false
 	}

@@ -53,7 +53,7 @@ type portModel struct {
 	LogFile types.String `tfsdk:"log_file"`
 }
 
-var portTypes = map[string]attr.Type{"log_file": types.StringType}
+var portTypes = attributesOf(portAttribute("").GetType())
 
 func portAttribute(description string) schema.Attribute {
 	return schema.SingleNestedAttribute{

@@ -39,14 +39,9 @@ type topologyModel struct {
 }
 
 var (
-	topologyTypes = map[string]attr.Type{
-		"sockets": types.Int64Type, "dies": types.Int64Type, "cores": types.Int64Type, "threads": types.Int64Type,
-	}
-	cpuTypes = map[string]attr.Type{
-		"vcpus": types.Int64Type, "max_vcpus": types.Int64Type, "mode": types.StringType, "model": types.StringType,
-		"topology": types.ObjectType{AttrTypes: topologyTypes},
-	}
-	cpuPath = path.Root("cpu")
+	cpuTypes      = attributesOf(cpuAttributes()["cpu"].GetType())
+	topologyTypes = attributesOf(cpuTypes["topology"])
+	cpuPath       = path.Root("cpu")
 )
 
 func cpuAttributes() map[string]schema.Attribute {
@@ -54,12 +49,8 @@ func cpuAttributes() map[string]schema.Attribute {
 	number := func(description string, required bool) schema.Attribute {
 		return schema.Int64Attribute{Required: required, Optional: !required, MarkdownDescription: description, Validators: count}
 	}
-	one := types.ObjectValueMust(cpuTypes, map[string]attr.Value{
-		"vcpus": types.Int64Value(1), "max_vcpus": types.Int64Null(), "mode": types.StringNull(), "model": types.StringNull(),
-		"topology": types.ObjectNull(topologyTypes),
-	})
-	return map[string]schema.Attribute{"cpu": schema.SingleNestedAttribute{
-		Optional: true, Computed: true, Default: objectdefault.StaticValue(one),
+	cpu := schema.SingleNestedAttribute{
+		Optional: true, Computed: true,
 		MarkdownDescription: "Processors. One by default. Processors are added live up to `max_vcpus`; all other changes take effect " +
 			"at the next start.",
 		Attributes: map[string]schema.Attribute{
@@ -92,7 +83,13 @@ func cpuAttributes() map[string]schema.Attribute {
 				},
 			},
 		},
-	}}
+	}
+	all := attributesOf(cpu.GetType())
+	cpu.Default = objectdefault.StaticValue(types.ObjectValueMust(all, map[string]attr.Value{
+		"vcpus": types.Int64Value(1), "max_vcpus": types.Int64Null(), "mode": types.StringNull(), "model": types.StringNull(),
+		"topology": types.ObjectNull(attributesOf(all["topology"])),
+	}))
+	return map[string]schema.Attribute{"cpu": cpu}
 }
 
 func (m model) cpu(ctx context.Context, diags *diag.Diagnostics) (cpu cpuModel, topology *domainxml.Topology) {

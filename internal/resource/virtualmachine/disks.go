@@ -34,13 +34,7 @@ type diskModel struct {
 	PhysicalBlockSize types.Int64  `tfsdk:"physical_block_size"`
 }
 
-var diskTypes = map[string]attr.Type{
-	"volume": types.ObjectType{AttrTypes: tfvalue.VolumeTypes}, "device": types.StringType, "bus": types.StringType,
-	"target": types.StringType, "boot_order": types.Int64Type, "ephemeral": types.BoolType, "read_only": types.BoolType,
-	"serial": types.StringType, "cache": types.StringType, "io": types.StringType, "discard": types.StringType,
-	"error_policy": types.StringType, "iothread": types.Int64Type,
-	"logical_block_size": types.Int64Type, "physical_block_size": types.Int64Type,
-}
+var diskTypes = attributesOf(disksAttributes()["disks"].GetType())
 
 // diskPath is the path of a disk in the configuration.
 func diskPath(key string) path.Path { return path.Root("disks").AtMapKey(key) }

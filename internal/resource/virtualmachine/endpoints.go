@@ -11,7 +11,7 @@ import (
 
 var endpointsGroup = attributeGroup{attributes: endpointsAttributes, intent: noIntent, read: readEndpoints}
 
-var endpointsTypes = map[string]attr.Type{"serial": types.StringType, "console": types.StringType, "graphics": types.StringType}
+var endpointsTypes = attributesOf(endpointsAttributes()["endpoints"].GetType())
 
 func endpointsAttributes() map[string]schema.Attribute {
 	endpoint := func(description string) schema.Attribute {

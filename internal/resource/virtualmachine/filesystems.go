@@ -31,9 +31,7 @@ type filesystemModel struct {
 	ReadOnly types.Bool   `tfsdk:"read_only"`
 }
 
-var filesystemTypes = map[string]attr.Type{
-	"source": types.StringType, "target": types.StringType, "driver": types.StringType, "read_only": types.BoolType,
-}
+var filesystemTypes = attributesOf(filesystemsAttributes()["filesystems"].GetType())
 
 func filesystemsAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"filesystems": schema.MapNestedAttribute{

@@ -23,7 +23,7 @@ type firmwareModel struct {
 	SecureBoot types.Bool   `tfsdk:"secure_boot"`
 }
 
-var firmwareTypes = map[string]attr.Type{"type": types.StringType, "secure_boot": types.BoolType}
+var firmwareTypes = attributesOf(firmwareAttributes()["firmware"].GetType())
 
 func firmwareAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"firmware": schema.SingleNestedAttribute{

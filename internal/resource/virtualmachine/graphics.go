@@ -28,10 +28,7 @@ type graphicsModel struct {
 	PasswordWOVersion types.Int64  `tfsdk:"password_wo_version"`
 }
 
-var graphicsTypes = map[string]attr.Type{
-	"type": types.StringType, "listen": types.StringType, "port": types.Int64Type,
-	"password_wo": types.StringType, "password_wo_version": types.Int64Type,
-}
+var graphicsTypes = attributesOf(graphicsAttributes()["graphics"].GetType())
 
 // firstPort is the port of VNC's display 0, the lowest one.
 const firstPort = 5900

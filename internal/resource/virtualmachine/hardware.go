@@ -29,10 +29,7 @@ type machineModel struct {
 	HotplugPorts types.Int64  `tfsdk:"hotplug_ports"`
 }
 
-var machineTypes = map[string]attr.Type{
-	"type": types.StringType, "arch": types.StringType, "domain_type": types.StringType,
-	"hotplug_ports": types.Int64Type,
-}
+var machineTypes = attributesOf(hardwareAttributes()["machine"].GetType())
 
 func hardwareAttributes() map[string]schema.Attribute {
 	kept := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}

@@ -23,11 +23,11 @@ func (r *machine) ImportState(ctx context.Context, req resource.ImportStateReque
 		resp.Diagnostics.AddError("Invalid import id", err.Error())
 		return
 	}
-	if !r.provider.Ready() {
+	if !r.Provider.Ready() {
 		resp.Diagnostics.AddError("The machine could not be imported", "The provider's configuration is not known yet.")
 		return
 	}
-	h, err := r.provider.Hosts.Host(parts[0])
+	h, err := r.Provider.Hosts.Host(parts[0])
 	if err != nil {
 		resp.Diagnostics.AddError("Unknown host", err.Error())
 		return

@@ -37,15 +37,10 @@ type virtualPortModel struct {
 }
 
 var (
-	directTypes      = map[string]attr.Type{"dev": types.StringType, "mode": types.StringType}
-	vlanTypes        = map[string]attr.Type{"tags": types.ListType{ElemType: types.Int64Type}, "trunk": types.BoolType}
-	virtualPortTypes = map[string]attr.Type{"type": types.StringType, "interface_id": types.StringType, "profile_id": types.StringType}
-	interfaceTypes   = map[string]attr.Type{
-		"network": types.StringType, "port_group": types.StringType, "bridge": types.StringType,
-		"direct": types.ObjectType{AttrTypes: directTypes}, "user": types.BoolType,
-		"model": types.StringType, "mac": types.StringType, "boot_order": types.Int64Type, "link": types.StringType,
-		"mtu": types.Int64Type, "vlan": types.ObjectType{AttrTypes: vlanTypes}, "virtual_port": types.ObjectType{AttrTypes: virtualPortTypes},
-	}
+	interfaceTypes   = attributesOf(interfacesAttributes()["interfaces"].GetType())
+	directTypes      = attributesOf(interfaceTypes["direct"])
+	vlanTypes        = attributesOf(interfaceTypes["vlan"])
+	virtualPortTypes = attributesOf(interfaceTypes["virtual_port"])
 )
 
 // interfacePath is the path of an interface in the configuration.

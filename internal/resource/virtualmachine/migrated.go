@@ -33,7 +33,7 @@ func (m manager) checkStopped(ctx context.Context, uuid string, isPersistent boo
 // destroys or replaces a disk before it updates the machine: the storage's binding would be detached from the guest on the other host, and
 // for a disk nothing would show any more that it was this machine's.
 func (r *machine) refuseMigrated(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
-	if r.provider.IsApplying() || plan.Disks.IsUnknown() {
+	if r.Provider.IsApplying() || plan.Disks.IsUnknown() {
 		return
 	}
 	disks, differs := plan.disks(ctx, diags), false
@@ -41,7 +41,7 @@ func (r *machine) refuseMigrated(ctx context.Context, plan, state model, diags *
 		is, has := disks[key]
 		differs = differs || !has || !was.Volume.Equal(is.Volume)
 	}
-	h, err := r.provider.Hosts.Host(state.Host.ValueString())
+	h, err := r.Provider.Hosts.Host(state.Host.ValueString())
 	if err != nil || !differs {
 		return
 	}

@@ -16,23 +16,23 @@ import (
 // have yet. libvirt does not list the bridges of its host as node devices.
 func (r *machine) warnOfNetworks(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	key := plan.Host.ValueString()
-	h, err := r.provider.Hosts.Host(key)
+	h, err := r.Provider.Hosts.Host(key)
 	if err != nil || diags.HasError() {
 		return
 	}
-	if !state.ID.IsNull() && !plan.Host.Equal(state.Host) && !r.provider.IsApplying() {
-		if err := r.provider.CheckHost(ctx, key, h); err != nil { // the former machine would be destroyed first
+	if !state.ID.IsNull() && !plan.Host.Equal(state.Host) && !r.Provider.IsApplying() {
+		if err := r.Provider.CheckHost(ctx, key, h); err != nil { // the former machine would be destroyed first
 			addError(diags, plan, "The machine can't be replaced", fmt.Errorf("%w. The former one stays as it is", err))
 			return
 		}
 	}
 	if state.ID.IsNull() {
-		r.provider.WarnOfPrerequisite(ctx, key, h, host.Network, "", path.Root("host"), diags)
+		r.Provider.WarnOfPrerequisite(ctx, key, h, host.Network, "", path.Root("host"), diags)
 	}
 	networks := plan.otherNetworks(ctx, state, diags)
 	for _, interfaceKey := range slices.Sorted(maps.Keys(networks)) {
 		at := interfacePath(interfaceKey).AtName("network")
-		r.provider.WarnOfPrerequisite(ctx, key, h, host.Network, networks[interfaceKey], at, diags)
+		r.Provider.WarnOfPrerequisite(ctx, key, h, host.Network, networks[interfaceKey], at, diags)
 	}
 }
 

@@ -234,11 +234,11 @@ func topOf(v volume.Volume) volume.Image {
 // warnOfOpenFiles warns in each plan that changes a disk whose file only the guest still has, and describes what the apply does. The host
 // is queried only in this case. If it does not answer, the apply checks again.
 func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *resource.ModifyPlanResponse) {
-	if r.provider.IsApplying() || plan.Disks.IsUnknown() || !plan.Host.Equal(state.Host) || !state.Running.ValueBool() {
+	if r.Provider.IsApplying() || plan.Disks.IsUnknown() || !plan.Host.Equal(state.Host) || !state.Running.ValueBool() {
 		return
 	}
 	wanted, changed := plan.changedDisks(ctx, state, &resp.Diagnostics)
-	h, err := r.provider.Hosts.Host(state.Host.ValueString())
+	h, err := r.Provider.Hosts.Host(state.Host.ValueString())
 	if err != nil || len(changed) == 0 {
 		return
 	}

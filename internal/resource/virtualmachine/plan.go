@@ -73,11 +73,11 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	r.settleDevices(ctx, &plan, state, req.Config, &resp.Diagnostics)
 	plan.warnOfBootDisk(ctx, state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("disks"), plan.Disks)...)
-	if !r.provider.Ready() {
+	if !r.Provider.Ready() {
 		return
 	}
 	if !plan.Host.IsUnknown() {
-		if _, err := r.provider.Hosts.Host(plan.Host.ValueString()); err != nil {
+		if _, err := r.Provider.Hosts.Host(plan.Host.ValueString()); err != nil {
 			resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
 		}
 		checked := plan.withOtherImage(state)
@@ -131,7 +131,7 @@ func (r *machine) checkOthers(ctx context.Context, plan model, diags *diag.Diagn
 		d := disks[key]
 		use := providerdata.PlannedUse{By: by, Reads: d.ReadOnly.ValueBool() || d.Ephemeral.ValueBool() || domainxml.IsDrive(d.Device.ValueString())}
 		for use.Depth, use.Image = range v.Uses() {
-			if use.Image.Name != "" && !r.provider.RecordPlannedUse(use, diskPath(key).AtName("volume"), diags) { // without a name it is yet to be created
+			if use.Image.Name != "" && !r.Provider.RecordPlannedUse(use, diskPath(key).AtName("volume"), diags) { // without a name it is yet to be created
 				return
 			}
 		}

@@ -51,9 +51,9 @@ func (m model) replacedBy(state model, was, is machineModel) (paths path.Paths) 
 func (r *machine) planReplacement(state model, by path.Paths, diags *diag.Diagnostics) {
 	switch {
 	case len(by) == 0:
-	case r.provider.IsApplying():
+	case r.Provider.IsApplying():
 		addChanged(diags, state, by)
-	case r.provider.HasRefreshed():
+	case r.Provider.HasRefreshed():
 		state.warnOfLoss("Replacing", diags)
 	default: // it may be the plan that Terraform makes while it applies
 		state.warnOfLoss("Replacing", diags)

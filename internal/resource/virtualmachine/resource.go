@@ -33,32 +33,19 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-type machine struct{ provider *providerdata.Data }
+type machine struct{ providerdata.Resource }
 
-var (
-	_ resource.ResourceWithConfigure      = &machine{}
-	_ resource.ResourceWithModifyPlan     = &machine{}
-	_ resource.ResourceWithValidateConfig = &machine{}
-	_ resource.ResourceWithImportState    = &machine{}
-)
+var _ providerdata.Managed = &machine{}
 
 // New creates the resource.
-func New() resource.Resource { return &machine{} }
-
-func (r *machine) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_virtual_machine"
-}
-
-func (r *machine) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
-}
+func New() resource.Resource { return &machine{providerdata.Resource{TypeName: "virtual_machine"}} }
 
 // prepare returns what an apply makes of a plan, and the manager that does it; otherwise the error is in diags.
 func (r *machine) prepare(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) (want domainxml.Machine, mgr manager, ok bool) {
 	plan.check(ctx, diags)
 	want = plan.intent(ctx, diags)
 	readPassword(ctx, config, &want, diags)
-	h, err := r.provider.Hosts.Host(plan.Host.ValueString())
+	h, err := r.Provider.Hosts.Host(plan.Host.ValueString())
 	if err != nil {
 		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
 	}
@@ -76,30 +63,26 @@ func (r *machine) prepare(ctx context.Context, plan model, config tfsdk.Config, 
 // Create defines the domain, or resumes the interrupted creation by an apply of the same owner, and starts it. The state is written as soon
 // as the domain exists; if the domain can't be started, it is undefined again.
 func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.provider.Apply()
 	var plan model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
-	resp.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel, _ := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
 	defer cancel()
 	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
 	if !ok {
 		return
 	}
 	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
-	if !r.provider.ReserveName(name) {
+	if !r.Provider.ReserveName(name) {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two machines of one name",
 			fmt.Sprintf("Another resource of this configuration makes the machine %s. Give each its own name.", name))
 		return
 	}
 	uuid, runs, err := "", false, error(nil)
-	r.provider.RetryTaken(ctx, func() bool {
+	r.Provider.RetryTaken(ctx, func() bool {
 		uuid, runs, err = mgr.define(ctx, want)
 		return errors.Is(err, errNameTaken)
 	})
 	if err != nil {
-		r.provider.ReleaseName(name)
+		r.Provider.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be defined", err)
 		return
 	}
@@ -109,7 +92,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		plan.complete(ctx, is)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
-	want.Metadata.Owner = r.provider.Owner
+	want.Metadata.Owner = r.Provider.Owner
 	if err == nil {
 		err = mgr.acquire(ctx, uuid, want, disksToCheck(nil, want, true))
 	}
@@ -126,12 +109,12 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	switch {
 	case errors.Is(err, errTakenOver):
 		resp.State.RemoveResource(ctx)
-		r.provider.ReleaseName(name)
+		r.Provider.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine is in another state", err)
 	case err != nil && runs:
 		// Its guest may have run for long, and have data to lose.
 		resp.State.RemoveResource(ctx)
-		r.provider.ReleaseName(name)
+		r.Provider.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be started", fmt.Errorf("%w\n\nAn interrupted apply has left it running, "+
 			"and it is left so: the next apply goes on with it", err))
 	case err != nil:
@@ -139,7 +122,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 			err = fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo)
 		} else {
 			resp.State.RemoveResource(ctx)
-			r.provider.ReleaseName(name)
+			r.Provider.ReleaseName(name)
 		}
 		addError(&resp.Diagnostics, plan, "The machine could not be started", err)
 	}
@@ -172,28 +155,22 @@ func (m *model) finalize(ctx context.Context, mgr manager, want domainxml.Machin
 // manager returns the manager of the machines on a host.
 func (r *machine) manager(h *host.Host, key string) manager {
 	return manager{
-		host: locate(h), key: key, owner: r.provider.Owner, creation: newCreation(), all: guard.HostsOf(r.provider.Hosts), parsed: parsed{}, seen: map[string]*content.Seen{},
-		hosts: func(key string) (guard.Waiter, error) { return r.provider.Hosts.Host(key) },
+		host: locate(h), key: key, owner: r.Provider.Owner, creation: newCreation(), all: guard.HostsOf(r.Provider.Hosts), parsed: parsed{}, seen: map[string]*content.Seen{},
+		hosts: func(key string) (guard.Waiter, error) { return r.Provider.Hosts.Host(key) },
 	}
 }
 
 // Read reads the machine from the host. Only libvirt's own not-found error removes it from the state; a domain of its name with another
 // UUID is a different machine.
 func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.provider.Ready() {
-		return
-	}
-	r.provider.Refreshes()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
-	h := r.provider.RecordedHost(state.Host.ValueString(), "machine "+state.ID.ValueString(), &resp.Diagnostics)
+	h := r.Provider.RecordedHost(state.Host.ValueString(), "machine "+state.ID.ValueString(), &resp.Diagnostics)
 	if h == nil {
 		return
 	}
@@ -237,17 +214,12 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 // Update plugs and unplugs disks, writes the persistent definition, and starts or stops the machine. A warning names the changes that a
 // running guest gets only at its next start; a domain is never undefined to be changed.
 func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.provider.Apply()
-	defer r.provider.Destroys()() // a disk that is taken away, for one
+	defer r.Provider.Destroys()() // a disk that is taken away, for one
 	var plan, state model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	plan.keepSettings(ctx, &resp.State, &resp.Diagnostics)
-	timeout, diags := plan.Timeouts.Update(ctx, updateTimeout)
-	resp.Diagnostics.Append(diags...)
-	addChanged(&resp.Diagnostics, state, plan.replacedBy(state, state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)))
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel, _ := r.BeginUpdate(ctx, req, &plan, &state, updateTimeout, &resp.Diagnostics)
 	defer cancel()
+	plan.keepSettings(ctx, &resp.State, &resp.Diagnostics)
+	addChanged(&resp.Diagnostics, state, plan.replacedBy(state, state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)))
 	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
 	if !ok {
 		return
@@ -278,25 +250,23 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 
 // Delete shuts the machine down and undefines it. A domain that is already gone is no error.
 func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	defer r.provider.Destroys()()
+	defer r.Provider.Destroys()()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginDelete(ctx, req, &state, deleteTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
-	h := r.provider.RecordedHost(state.Host.ValueString(), "machine "+state.ID.ValueString(), &resp.Diagnostics)
+	h := r.Provider.RecordedHost(state.Host.ValueString(), "machine "+state.ID.ValueString(), &resp.Diagnostics)
 	if h == nil {
 		return
 	}
 	err := r.manager(h, state.Host.ValueString()).end(ctx, state.UUID.ValueString(), state.was(ctx), state.ForceStop.ValueBool())
 	if err == nil {
-		r.provider.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
+		r.Provider.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
 		for _, name := range state.names() {
-			r.provider.RemovedDisks.Store(name, state.Disks)
+			r.Provider.RemovedDisks.Store(name, state.Disks)
 		}
 	}
 	if err != nil {

@@ -24,7 +24,7 @@ type rngModel struct {
 // randomDevice excludes block devices, whose content the guest would read.
 var randomDevice = regexp.MustCompile(`^/dev/[a-z0-9_-]*(random|rng)[a-z0-9_-]*$`)
 
-var rngTypes = map[string]attr.Type{"source": types.StringType}
+var rngTypes = attributesOf(rngAttributes()["rng"].GetType())
 
 func rngAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"rng": schema.SingleNestedAttribute{

@@ -4,7 +4,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -14,16 +13,9 @@ import (
 )
 
 var (
-	texts        = types.ListType{ElemType: types.StringType}
-	mountTypes   = map[string]attr.Type{"path": types.StringType, "read_only": types.BoolType}
-	networkTypes = map[string]attr.Type{"addresses": texts, "gateway": types.StringType, "nameservers": texts}
-	runTypes     = map[string]attr.Type{
-		"image": types.ObjectType{AttrTypes: tfvalue.ImageConfigurationTypes}, "root": types.StringType, "entrypoint": texts, "command": texts,
-		"environment": types.MapType{ElemType: types.StringType}, "environment_from": texts, "user": types.StringType, "working_directory": types.StringType,
-		"stop_signal": types.StringType, "stop_timeout": types.Int64Type, "hostname": types.StringType,
-		"mounts": types.MapType{ElemType: types.ObjectType{AttrTypes: mountTypes}}, "network": types.MapType{ElemType: types.ObjectType{AttrTypes: networkTypes}},
-		"restart": types.StringType,
-	}
+	runTypes     = attributesOf(runAttributes()["run"].GetType())
+	mountTypes   = attributesOf(runTypes["mounts"])
+	networkTypes = attributesOf(runTypes["network"])
 )
 
 func runAttributes() map[string]schema.Attribute {

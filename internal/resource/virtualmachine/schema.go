@@ -6,11 +6,11 @@ import (
 	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -35,14 +35,8 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 			"fails, and the next one continues. The first read after a change may fail, as with real drives. The medium from which a " +
 			"running machine boots (a `cdrom` with a `boot_order`) is not ejected: it is changed at the next start.",
 		Attributes: map[string]schema.Attribute{
-			"id": schema.StringAttribute{
-				Computed: true, MarkdownDescription: "`<host>/<name>`, which is also the import id.",
-				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			},
-			"uuid": schema.StringAttribute{
-				Computed: true, MarkdownDescription: "UUID of the libvirt domain.",
-				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			},
+			"id":   tfvalue.Constant("`<host>/<name>`, which is also the import id."),
+			"uuid": tfvalue.Constant("UUID of the libvirt domain."),
 			"host": schema.StringAttribute{
 				Required: true, MarkdownDescription: "Key of the host in the provider's `hosts` on which the machine runs.",
 				PlanModifiers: []planmodifier.String{replacesWhenKnown()},
@@ -74,6 +68,14 @@ func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 	for _, g := range groups {
 		maps.Copy(resp.Schema.Attributes, g.attributes())
 	}
+}
+
+// attributesOf are the types of the attributes of an object, or of the objects that a map has.
+func attributesOf(t attr.Type) map[string]attr.Type {
+	if m, ok := t.(attr.TypeWithElementType); ok {
+		t = m.ElementType()
+	}
+	return t.(attr.TypeWithAttributeTypes).AttributeTypes()
 }
 
 func pathAttribute(description string, required bool, more ...validator.String) schema.Attribute {

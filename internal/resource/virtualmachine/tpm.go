@@ -23,7 +23,7 @@ type tpmModel struct {
 	Version types.String `tfsdk:"version"`
 }
 
-var tpmTypes = map[string]attr.Type{"model": types.StringType, "version": types.StringType}
+var tpmTypes = attributesOf(tpmAttributes()["tpm"].GetType())
 
 func tpmAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"tpm": schema.SingleNestedAttribute{

@@ -24,7 +24,7 @@ type videoModel struct {
 	Heads types.Int64  `tfsdk:"heads"`
 }
 
-var videoTypes = map[string]attr.Type{"model": types.StringType, "vram": types.Int64Type, "heads": types.Int64Type}
+var videoTypes = attributesOf(videoAttributes()["video"].GetType())
 
 func videoAttributes() map[string]schema.Attribute {
 	positive := []validator.Int64{int64validator.AtLeast(1)}

@@ -21,7 +21,7 @@ type watchdogModel struct {
 	Action types.String `tfsdk:"action"`
 }
 
-var watchdogTypes = map[string]attr.Type{"model": types.StringType, "action": types.StringType}
+var watchdogTypes = attributesOf(watchdogAttributes()["watchdog"].GetType())
 
 func watchdogAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"watchdog": schema.SingleNestedAttribute{

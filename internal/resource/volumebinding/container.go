@@ -28,13 +28,13 @@ import (
 func containerAttribute() schema.SingleNestedAttribute {
 	name := tfvalue.ObjectName()
 	named := func(description string) schema.Attribute {
-		return schema.StringAttribute{Required: true, MarkdownDescription: description, Validators: name}
+		return tfvalue.Required(description, name...)
 	}
 	c := object("The container of a pod that makes this volume, and may serve it. The pod has the name `virtclaim-` and the binding's id, and "+
 		"stays until the binding is destroyed. Changing `namespace` or `image` forces a new resource; another "+
 		"change has the pod made again, while no machine that runs uses the volume.", map[string]schema.Attribute{
 		"namespace": named("The pod's namespace, also that of all objects that it refers to, and of the claims and Secrets that its answer names."),
-		"image":     required("The container image."),
+		"image":     tfvalue.Required("The container image."),
 		"command":   textList("The program, instead of the image's entrypoint."),
 		"args":      textList("Its arguments. `$(NAME)` is the value of an environment variable."),
 		"env": textMap("Environment variables. `POD_IP`, `HOST_IP`, `POD_NAME`, `POD_NAMESPACE`, and `VIRTCLAIM_SECRET`, the name of the " +
@@ -52,10 +52,8 @@ func containerAttribute() schema.SingleNestedAttribute {
 				},
 			}},
 		},
-		"scheme": schema.StringAttribute{
-			Optional: true, Validators: []validator.String{stringvalidator.OneOf("https", "http")},
-			MarkdownDescription: "`https` (default) or `http`. The API server, which forwards the requests, does not verify the certificate.",
-		},
+		"scheme": tfvalue.Optional("`https` (default) or `http`. The API server, which forwards the requests, does not verify the "+
+			"certificate.", stringvalidator.OneOf("https", "http")),
 		"resources": object("What the container needs, in Kubernetes quantities.", map[string]schema.Attribute{
 			"requests": textMap("At least this, such as `memory = \"64Mi\"`."),
 			"limits":   textMap("At most this."),
@@ -64,8 +62,8 @@ func containerAttribute() schema.SingleNestedAttribute {
 			Optional: true, MarkdownDescription: "Claims that the container has, such as that in which it keeps the volume.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"claim_name":  named("The claim's name."),
-				"mount_path":  optional("Where its filesystem is mounted."),
-				"device_path": optional("Where its device is, for a claim with `volumeMode: Block`."),
+				"mount_path":  tfvalue.Optional("Where its filesystem is mounted."),
+				"device_path": tfvalue.Optional("Where its device is, for a claim with `volumeMode: Block`."),
 				"read_only":   schema.BoolAttribute{Optional: true, MarkdownDescription: "Whether the container only reads it."},
 			}},
 		},
@@ -73,13 +71,11 @@ func containerAttribute() schema.SingleNestedAttribute {
 			Optional: true, MarkdownDescription: "Secrets that the container reads, such as that of a registry or a storage system.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"secret_name": named("The Secret's name."),
-				"mount_path":  required("The folder with its keys as files."),
+				"mount_path":  tfvalue.Required("The folder with its keys as files."),
 			}},
 		},
-		"service_account": schema.StringAttribute{
-			Optional: true, Validators: name,
-			MarkdownDescription: "Service account of the pod, which then has its token, to make claims, for instance. Without it the pod has no token.",
-		},
+		"service_account": tfvalue.Optional("Service account of the pod, which then has its token, to make claims, for instance. "+
+			"Without it the pod has no token.", name...),
 		"pull_secrets": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.ValueStringsAre(name...)},
 			MarkdownDescription: "Secrets with the password of the image's registry.",
@@ -88,15 +84,11 @@ func containerAttribute() schema.SingleNestedAttribute {
 		"tolerations": schema.ListNestedAttribute{
 			Optional: true, MarkdownDescription: "Taints of nodes that the pod tolerates.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"key": optional("The taint's key; all if absent."),
-				"operator": schema.StringAttribute{
-					Optional: true, MarkdownDescription: "`Equal` (default) or `Exists`.", Validators: []validator.String{stringvalidator.OneOf("Equal", "Exists")},
-				},
-				"value": optional("The taint's value."),
-				"effect": schema.StringAttribute{
-					Optional: true, MarkdownDescription: "`NoSchedule`, `PreferNoSchedule` or `NoExecute`; all if absent.",
-					Validators: []validator.String{stringvalidator.OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")},
-				},
+				"key":      tfvalue.Optional("The taint's key; all if absent."),
+				"operator": tfvalue.Optional("`Equal` (default) or `Exists`.", stringvalidator.OneOf("Equal", "Exists")),
+				"value":    tfvalue.Optional("The taint's value."),
+				"effect": tfvalue.Optional("`NoSchedule`, `PreferNoSchedule` or `NoExecute`; all if absent.",
+					stringvalidator.OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")),
 			}},
 		},
 		"security_context": object("Whom the container runs as. It never gets more rights than it was started with.", map[string]schema.Attribute{

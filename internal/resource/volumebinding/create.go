@@ -20,27 +20,24 @@ import (
 // Create resolves the source, writes the credentials to the hosts, and measures a volume whose capacity the claim doesn't have. If a step
 // fails, what was written to hosts and claim is reverted.
 func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.provider.Apply()
 	var plan model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	if plan.ID.IsUnknown() {
 		plan.ID = types.StringValue(uuid.NewString())
 	}
-	if !r.provider.ReserveName("binding " + plan.ID.ValueString()) {
+	if !r.Provider.ReserveName("binding " + plan.ID.ValueString()) {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two bindings of one name",
 			fmt.Sprintf("Another resource of this configuration makes the binding %s, too: they would have each other's credentials. "+
 				"Give each its own name.", plan.Name.ValueString()))
 		return
 	}
 	defer r.lockDynamic(ctx, plan)()
-	own := privateState{Nonce: uuid.NewString(), Owner: r.provider.Owner}
+	own := privateState{Nonce: uuid.NewString(), Owner: r.Provider.Owner}
 	c := creation{binding: r, plan: plan, own: &own, diags: &resp.Diagnostics}
 	if !c.run(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
 		left := c.undo.Revert(ctx)
@@ -52,7 +49,7 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	}
 	plan.Reserved = c.plan.Reserved
 	plan.finish(ctx, c.actual, c.versions, &resp.Diagnostics)
-	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, own, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
@@ -90,13 +87,13 @@ func (c *creation) run(ctx context.Context, secret types.String) (ok bool) {
 		addBindError(ctx, c.diags, c.plan, err, fmt.Sprintf("%s: %s", c.plan.Name.ValueString(), err))
 		return false
 	}
-	c.provider.RecordBinding(c.plan.ID.ValueString(), c.actual.Images[0])
+	c.Provider.RecordBinding(c.plan.ID.ValueString(), c.actual.Images[0])
 	return true
 }
 
 // make makes the volume of a dynamic source.
 func (c *creation) make(ctx context.Context) (ok bool) {
-	k, err := c.maker(ctx, c.plan, c.diags)
+	k, err := c.dynamicVolume(ctx, c.plan, c.diags)
 	if err == nil && k != nil {
 		defer tfvalue.Progress(ctx, "Waiting for the volume to be made", map[string]any{"binding": c.plan.Name.ValueString()})()
 		err = k.create(ctx, c.own, &c.actual, &c.undo, c.diags)

@@ -35,7 +35,7 @@ func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volu
 		return versions, nil
 	}
 	for _, key := range hosts {
-		h, err := r.provider.Hosts.Host(key)
+		h, err := r.Provider.Hosts.Host(key)
 		if err != nil {
 			return versions, err
 		}
@@ -65,7 +65,7 @@ func removal(key string, remove func(context.Context) error) revert.Step {
 func (r *binding) removeCredentials(ctx context.Context, id, nonce string, hosts []string) error {
 	var failed []error
 	for _, key := range hosts {
-		h, err := r.provider.Hosts.Host(key)
+		h, err := r.Provider.Hosts.Host(key)
 		if err == nil {
 			err = secret.Remove(ctx, h, id, nonce)
 		}
@@ -78,7 +78,7 @@ func (r *binding) removeCredentials(ctx context.Context, id, nonce string, hosts
 // that bindings can leave a host that is off for good.
 func (r *binding) present(state model, keys []string, diags *diag.Diagnostics) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
-		_, err := r.provider.Hosts.Host(key)
+		_, err := r.Provider.Hosts.Host(key)
 		if err != nil {
 			diags.AddWarning("A host is given up", fmt.Sprintf("The provider no longer has host %s. Whether a machine there uses the storage of "+
 				"binding %s is not known, and its credentials, if it has any, stay there: virsh secret-undefine %s",
@@ -123,10 +123,10 @@ func (r *binding) refreshCredentials(ctx context.Context, state *model, own priv
 	versions := state.credentialVersions(ctx, diags)
 	keys := state.hostKeys(ctx, diags)
 	if own.Everywhere {
-		keys = r.provider.Hosts.Keys()
+		keys = r.Provider.Hosts.Keys()
 	}
 	for _, key := range keys {
-		h, err := r.provider.Hosts.Host(key)
+		h, err := r.Provider.Hosts.Host(key)
 		if err != nil {
 			diags.AddWarning("A host of the binding is not configured", err.Error())
 			continue

@@ -20,20 +20,18 @@ import (
 // Delete needs only the state: a claim that is gone or being deleted must not block it.
 func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginDelete(ctx, req, &state, deleteTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	own := r.readPrivateState(ctx, state, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	defer r.lockDynamic(ctx, state)()
-	k, err := r.maker(ctx, state, &resp.Diagnostics)
+	k, err := r.dynamicVolume(ctx, state, &resp.Diagnostics)
 	if addSourceError(&resp.Diagnostics, "The binding could not be removed", sourcePath, err); resp.Diagnostics.HasError() {
 		return
 	}
@@ -42,7 +40,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	replaced, err := r.isSuperseded(ctx, state, own, hosts, &resp.Diagnostics)
 	var shared bool
 	if err == nil && !replaced {
-		shared, err = r.detach(ctx, state, own, hosts, guard.HostsOf(r.provider.Hosts), &resp.Diagnostics)
+		shared, err = r.detach(ctx, state, own, hosts, guard.HostsOf(r.Provider.Hosts), &resp.Diagnostics)
 	}
 	if err == nil && !shared && k != nil {
 		err = k.remove(ctx, state, own, &resp.Diagnostics)
@@ -76,7 +74,7 @@ func (r *binding) forget(ctx context.Context, state model, keys []string, diags 
 	diags.Append(d...)
 	for _, i := range v.Images {
 		for _, key := range keys {
-			h, err := r.provider.Hosts.Host(key)
+			h, err := r.Provider.Hosts.Host(key)
 			if err == nil && i.Type == "file" {
 				err = errors.Join(h.EndInspection(ctx, i.Name), h.EndFolder(ctx, filepath.Dir(i.Name)))
 			}
@@ -103,7 +101,7 @@ func (r *binding) detach(ctx context.Context, state model, own privateState, key
 	}
 	hosts := map[string]guard.Host{}
 	for _, key := range keys {
-		h, err := r.provider.Hosts.Host(key)
+		h, err := r.Provider.Hosts.Host(key)
 		if err != nil {
 			return false, err
 		}
@@ -129,7 +127,7 @@ func (r *binding) detach(ctx context.Context, state model, own privateState, key
 		return false, err
 	}
 	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"binding": state.Name.ValueString()})()
-	err = guard.Detach(ctx, hosts, v.Images[0], []string{r.provider.Owner, own.Owner}, uses, func(u guard.Use) error {
+	err = guard.Detach(ctx, hosts, v.Images[0], []string{r.Provider.Owner, own.Owner}, uses, func(u guard.Use) error {
 		if err := r.checkMasters(ctx, u); err != nil {
 			return err
 		}
@@ -140,7 +138,7 @@ func (r *binding) detach(ctx context.Context, state model, own privateState, key
 
 // checkMasters returns content.ErrMasterChanged for a use by a running domain that may have the only copy of a master of its overlay.
 func (r *binding) checkMasters(ctx context.Context, u guard.Use) error {
-	h, err := r.provider.Hosts.Host(u.Host)
+	h, err := r.Provider.Hosts.Host(u.Host)
 	if err != nil || !u.Live {
 		return err
 	}
@@ -156,11 +154,11 @@ func (r *binding) checkMasters(ctx context.Context, u guard.Use) error {
 func (r *binding) isSuperseded(ctx context.Context, state model, own privateState, hosts []string, diags *diag.Diagnostics) (bool, error) {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
-	if heir, ok := r.provider.LookupBinding(state.ID.ValueString()); ok && known && sameUnit(heir, v.Images[0]) {
+	if heir, ok := r.Provider.LookupBinding(state.ID.ValueString()); ok && known && sameUnit(heir, v.Images[0]) {
 		return true, nil
 	}
 	for _, key := range hosts {
-		h, err := r.provider.Hosts.Host(key)
+		h, err := r.Provider.Hosts.Host(key)
 		if err != nil {
 			return false, err
 		}

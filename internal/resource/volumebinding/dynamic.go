@@ -23,9 +23,10 @@ func dynamicAttribute() schema.SingleNestedAttribute {
 		"parameters": textMap("What the volume is to be, such as `size = \"10Gi\"`; sent with the request. Changing them forces a new resource."),
 		"container":  containerAttribute(),
 		"server": object("A server that makes volumes.", map[string]schema.Attribute{
-			"url": required("URL of the requests, such as `https://volumes.example.com/volume`. Changing it forces a new resource."),
-			"ca_certificate": optional("Certificates of the authorities that sign the server's certificate, PEM; those that this machine " +
-				"trusts if absent."),
+			"url": tfvalue.Required("URL of the requests, such as `https://volumes.example.com/volume`. Changing it forces a new " +
+				"resource."),
+			"ca_certificate": tfvalue.Optional("Certificates of the authorities that sign the server's certificate, PEM; those that " +
+				"this machine trusts if absent."),
 			"secret_ref": tfvalue.SecretRefAttribute("A Kubernetes Secret with the bearer token under the key `token`, or a client " +
 				"certificate under `tls.crt` and `tls.key`, or both. It is read for each request, also for that of a destroy."),
 			"namespace": schema.StringAttribute{

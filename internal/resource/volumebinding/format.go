@@ -57,7 +57,7 @@ func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key
 // rawUser finds a domain that has the image as raw.
 func (r *binding) rawUser(ctx context.Context, top volume.Image) (found guard.Use, ok bool, failed error) {
 	for _, key := range top.Hosts {
-		h, err := r.provider.Hosts.Host(key)
+		h, err := r.Provider.Hosts.Host(key)
 		var users []guard.Use
 		if err == nil {
 			users, err = guard.Users(ctx, key, h, top)

@@ -28,7 +28,7 @@ func (r *binding) ImportState(ctx context.Context, req resource.ImportStateReque
 			"storage that is named directly changes nothing in it: create it again.", req.ID, err))
 		return
 	}
-	if !r.provider.Ready() {
+	if !r.Provider.Ready() {
 		resp.Diagnostics.AddError("The binding could not be imported", "The provider's configuration is not known yet.")
 		return
 	}
@@ -53,7 +53,7 @@ func (r *binding) ImportState(ctx context.Context, req resource.ImportStateReque
 	} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, a.at, a.value)...)
 	}
-	resp.Diagnostics.Append(privateStateOf(record).save(ctx, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, privateStateOf(record), &resp.Diagnostics)
 }
 
 // importID splits <namespace>/<claim>/<name>. Names may contain slashes.
@@ -68,7 +68,7 @@ func importID(id string) (ref reservation.Ref, name string, err error) {
 
 // lookUp finds the record of a binding on its claim: this owner's, or of any owner when the provider has none.
 func (r *binding) lookUp(ctx context.Context, ref reservation.Ref, name string) (reservation.Record, error) {
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	if err != nil {
 		return reservation.Record{}, err
 	}
@@ -78,13 +78,13 @@ func (r *binding) lookUp(ctx context.Context, ref reservation.Ref, name string) 
 	}
 	var found []reservation.Record
 	for _, record := range reservation.Look(claim) {
-		if record.Unreadable == nil && record.Name == name && (r.provider.Owner == "" || record.Owner == r.provider.Owner) {
+		if record.Unreadable == nil && record.Name == name && (r.Provider.Owner == "" || record.Owner == r.Provider.Owner) {
 			found = append(found, record)
 		}
 	}
 	wanted := fmt.Sprintf("binding %q", name)
-	if r.provider.Owner != "" {
-		wanted += fmt.Sprintf(" of owner %q", r.provider.Owner)
+	if r.Provider.Owner != "" {
+		wanted += fmt.Sprintf(" of owner %q", r.Provider.Owner)
 	}
 	switch {
 	case len(found) == 0:
@@ -141,7 +141,7 @@ func (r *binding) hostsOf(ctx context.Context, state model, own privateState, di
 	if state.isAdopted() && !own.Everywhere {
 		return state.hostKeys(ctx, diags)
 	}
-	return r.provider.Hosts.Keys()
+	return r.Provider.Hosts.Keys()
 }
 
 // hostsBefore are the hosts that an update may remove from the binding. After an import these are the hosts with its credentials; one that
@@ -151,8 +151,8 @@ func (r *binding) hostsBefore(ctx context.Context, state model, own privateState
 		return state.hostKeys(ctx, diags)
 	}
 	keys = state.hostKeys(ctx, diags)
-	for _, key := range r.provider.Hosts.Keys() {
-		h, err := r.provider.Hosts.Host(key)
+	for _, key := range r.Provider.Hosts.Keys() {
+		h, err := r.Provider.Hosts.Host(key)
 		if err != nil {
 			continue
 		}

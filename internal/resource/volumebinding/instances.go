@@ -14,7 +14,7 @@ import (
 
 // checkInstances is the secret of another instance of the binding, which this one replaces then; nil if no host has any. An instance that
 // may have the volume on more hosts than this one is refused: it may be that of another state.
-func (k *maker) checkInstances(ctx context.Context, own privateState) (replaced *secret.Record, err error) {
+func (k *dynamicVolume) checkInstances(ctx context.Context, own privateState) (replaced *secret.Record, err error) {
 	var diags diag.Diagnostics
 	hosts := k.m.hostKeys(ctx, &diags)
 	isOurs := func(key string) bool { return slices.Contains(hosts, key) }
@@ -37,9 +37,9 @@ type instance struct {
 }
 
 // instances are those on all hosts of the provider. Some of them have to answer.
-func (k *maker) instances(ctx context.Context, own privateState, mustAnswer func(key string) bool) (all []instance, err error) {
-	for _, key := range k.provider.Hosts.Keys() {
-		h, err := k.provider.Hosts.Host(key)
+func (k *dynamicVolume) instances(ctx context.Context, own privateState, mustAnswer func(key string) bool) (all []instance, err error) {
+	for _, key := range k.Provider.Hosts.Keys() {
+		h, err := k.Provider.Hosts.Host(key)
 		if err != nil {
 			return all, err
 		}

@@ -42,7 +42,7 @@ func (r *binding) prepare(
 ) error {
 	hosts := v.Images[0].Hosts
 	if c := m.claim(ctx, diags); c != nil && c.CreateDiskImage.ValueBool() && claimed != nil {
-		h, err := r.provider.Hosts.Host(hosts[0])
+		h, err := r.Provider.Hosts.Host(hosts[0])
 		if err == nil {
 			err = content.MakeDiskImage(ctx, h, v.Images[0].Name, *claimed)
 		}
@@ -111,7 +111,7 @@ func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string, 
 
 // open has a host open the volume as raw, and returns its size and, where libvirt can read it, its header.
 func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *diag.Diagnostics) (found host.Measured, err error) {
-	h, err := r.provider.Hosts.Host(key)
+	h, err := r.Provider.Hosts.Host(key)
 	if err != nil {
 		return found, err
 	}
@@ -127,7 +127,7 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 	defer cancel()
 	top := v.Images[0]
 	if top.Type == "file" {
-		found, err = measureFile(patient, r.provider.Files.Fresh(h), top.Name, xml, diags)
+		found, err = measureFile(patient, r.Provider.Files.Fresh(h), top.Name, xml, diags)
 	} else {
 		found, err = h.Measure(patient, xml, head)
 	}

@@ -42,7 +42,7 @@ func (r *binding) hasOpen(ctx context.Context, u guard.Use, i volume.Image) (ope
 	if !u.Live || u.Depth > 0 {
 		return false, false, nil
 	}
-	h, err := r.provider.Hosts.Host(u.Host)
+	h, err := r.Provider.Hosts.Host(u.Host)
 	if err != nil {
 		return false, false, err
 	}
@@ -129,7 +129,7 @@ func (r *binding) checkOverlays(ctx context.Context, i volume.Image, keys []stri
 }
 
 func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (over []string, err error) {
-	h, err := r.provider.Hosts.Host(key)
+	h, err := r.Provider.Hosts.Host(key)
 	var domains []domainxml.Definitions
 	if err == nil {
 		domains, err = guard.List(ctx, h)
@@ -173,7 +173,7 @@ func (r *binding) checkLeft(ctx context.Context, m model, own privateState, u gu
 	if own.Remade {
 		return refused
 	}
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	if req.Plan.Raw.IsNull() && state != nil {
 		state.warnOfLoss(ctx, "Destroying", &resp.Diagnostics)
 	}
-	if req.Plan.Raw.IsNull() || !r.provider.Ready() {
+	if req.Plan.Raw.IsNull() || !r.Provider.Ready() {
 		return
 	}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -59,16 +59,15 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if r.provider.Owner == "" && plan.dynamic(ctx, &resp.Diagnostics) != nil {
+	if r.Provider.Owner == "" && plan.dynamic(ctx, &resp.Diagnostics) != nil {
 		resp.Diagnostics.AddAttributeError(sourcePath.AtName(dynamicSource), "The provider has no owner", "source.dynamic: an apply that is "+
 			"interrupted could not find the volume again that it had made: set owner in the provider's configuration.")
 	}
 	plan.Reserved = r.planReserved(plan)
-	own, diags := loadPrivateState(ctx, req.Private)
-	resp.Diagnostics.Append(diags...)
+	own := loadPrivateState(ctx, req.Private, &resp.Diagnostics)
 	if state == nil {
 		if !plan.Name.IsUnknown() {
-			plan.ID = id(r.provider.Owner, plan.Name.ValueString())
+			plan.ID = id(r.Provider.Owner, plan.Name.ValueString())
 		}
 		if own.ClaimUID != "" || own.Answer != nil { // those of an instance which is replaced, also because of -replace
 			r.checkReplacement(ctx, plan, own, &resp.Diagnostics)
@@ -119,7 +118,7 @@ func (r *binding) checkHosts(plan model, diags *diag.Diagnostics) {
 		if !ok || key.IsUnknown() {
 			continue
 		}
-		if _, err := r.provider.Hosts.Host(key.ValueString()); err != nil {
+		if _, err := r.Provider.Hosts.Host(key.ValueString()); err != nil {
 			diags.AddAttributeError(path.Root("hosts").AtSetValue(key), "Unknown host", err.Error())
 		}
 	}

@@ -64,7 +64,7 @@ func (r *binding) checkPods(ctx context.Context, m model, diags *diag.Diagnostic
 	if c == nil {
 		return nil
 	}
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (r *binding) refreshPods(ctx context.Context, state model, diags *diag.Diag
 	if c == nil {
 		return
 	}
-	lists, err := r.provider.Lists()
+	lists, err := r.Provider.Lists()
 	if err != nil {
 		return // already reported by refreshVolume
 	}

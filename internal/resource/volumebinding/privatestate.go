@@ -2,7 +2,6 @@ package volumebinding
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/dynamic"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // privateState is the part of a binding that is not shown to users.
@@ -61,38 +61,19 @@ func (h *privateState) note(found claim.Info) {
 
 const privateStateKey = "holding"
 
-type privateReader interface {
-	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
-}
-
-type privateWriter interface {
-	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
-}
-
-func loadPrivateState(ctx context.Context, private privateReader) (h privateState, diags diag.Diagnostics) {
-	raw, diags := private.GetKey(ctx, privateStateKey)
-	if len(raw) == 0 || diags.HasError() {
-		return h, diags
-	}
-	if err := json.Unmarshal(raw, &h); err != nil {
+func loadPrivateState(ctx context.Context, private tfvalue.PrivateReader, diags *diag.Diagnostics) privateState {
+	h, _, err := tfvalue.LoadPrivate[privateState](ctx, private, privateStateKey, diags)
+	if err != nil {
 		diags.AddError("Unreadable private state", fmt.Sprintf("What virtclaim keeps with the binding can't be read: %s", err))
 	}
-	return h, diags
-}
-
-func (h privateState) save(ctx context.Context, private privateWriter) diag.Diagnostics {
-	raw, err := json.Marshal(h)
-	if err != nil {
-		return diag.Diagnostics{diag.NewErrorDiagnostic("Unwritable private state", err.Error())}
-	}
-	return private.SetKey(ctx, privateStateKey, raw)
+	return h
 }
 
 // readPrivateState is the private state of a binding in state, rebuilt if it was lost.
-func (r *binding) readPrivateState(ctx context.Context, state model, private privateReader, diags *diag.Diagnostics) privateState {
-	own, d := loadPrivateState(ctx, private)
+func (r *binding) readPrivateState(ctx context.Context, state model, private tfvalue.PrivateReader, diags *diag.Diagnostics) privateState {
+	own := loadPrivateState(ctx, private, diags)
 	own.inState = true
-	if diags.Append(d...); own.Nonce != "" || diags.HasError() {
+	if own.Nonce != "" || diags.HasError() {
 		return own
 	}
 	own, err := r.rebuildPrivateState(ctx, state, diags)
@@ -113,7 +94,7 @@ func (r *binding) rebuildPrivateState(ctx context.Context, state model, diags *d
 		}
 	}
 	for _, key := range state.hostKeys(ctx, diags) {
-		h, err := r.provider.Hosts.Host(key)
+		h, err := r.Provider.Hosts.Host(key)
 		if err != nil {
 			continue
 		}
@@ -125,12 +106,12 @@ func (r *binding) rebuildPrivateState(ctx context.Context, state model, diags *d
 			return privateState{}, err
 		}
 	}
-	return privateState{Nonce: uuid.NewString(), Owner: r.provider.Owner}, nil // the old nonce is not recorded anywhere
+	return privateState{Nonce: uuid.NewString(), Owner: r.Provider.Owner}, nil // the old nonce is not recorded anywhere
 }
 
 // recorded is the private state according to the claim's record of the binding of that id; ok is false without a record.
 func (r *binding) recorded(ctx context.Context, ref claim.Ref, id string) (own privateState, ok bool, err error) {
-	lists, err := r.provider.Lists()
+	lists, err := r.Provider.Lists()
 	if err != nil {
 		return own, false, err
 	}

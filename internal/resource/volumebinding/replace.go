@@ -29,17 +29,17 @@ func (m model) warnOfLoss(ctx context.Context, how string, diags *diag.Diagnosti
 // for it. Terraform does not tell what else the apply creates, so that a claim must be there before.
 func (r *binding) checkReplacement(ctx context.Context, plan model, own privateState, diags *diag.Diagnostics) {
 	c := plan.claim(ctx, diags)
-	if c == nil || r.provider.IsApplying() || !plan.isKnown(ctx, claimSource) || plan.AccessMode.IsUnknown() {
+	if c == nil || r.Provider.IsApplying() || !plan.isKnown(ctx, claimSource) || plan.AccessMode.IsUnknown() {
 		return
 	}
-	client, err := r.provider.Lists()
+	client, err := r.Provider.Lists()
 	if err != nil {
 		return // already reported by planVolume
 	}
 	there, err := client.Claim(ctx, c.Namespace.ValueString(), c.ClaimName.ValueString())
 	if err == nil && plan.Reserved.ValueBool() {
 		_, wanted, _ := plan.reservationOf(ctx, own, diags)
-		wanted.Owner = r.provider.Owner
+		wanted.Owner = r.Provider.Owner
 		err = wanted.CheckForeign(there, own.Owner)
 	}
 	if err == nil {

@@ -59,7 +59,7 @@ func modified(t *testing.T, api runtime.Object, before tfsdk.State, after *tfsdk
 		plan.Raw = after.Raw
 	}
 	resp := resource.ModifyPlanResponse{Plan: plan}
-	(&binding{provider: b}).ModifyPlan(t.Context(), resource.ModifyPlanRequest{State: before, Plan: plan}, &resp)
+	(&binding{Resource: providerdata.Resource{Provider: b}}).ModifyPlan(t.Context(), resource.ModifyPlanRequest{State: before, Plan: plan}, &resp)
 	return resp.Diagnostics
 }
 
@@ -166,8 +166,8 @@ func TestVolumeBinding_DestroyedWithoutNamespace(t *testing.T) {
 	} {
 		objects := fake.NewClientset()
 		objects.PrependReactor("create", "*", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, tt.err })
-		k := maker{
-			binding: &binding{provider: providerdata.New("team", host.NewRegistry(nil), nil)},
+		k := dynamicVolume{
+			binding: &binding{Resource: providerdata.Resource{Provider: providerdata.New("team", host.NewRegistry(nil), nil)}},
 			pod: &dynamic.Pod{Cluster: cluster.NewForClients("https://api", objects, nil), Namespace: "vms", Binding: "id", Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 8443}}}},
 			}},

@@ -26,14 +26,14 @@ func (r *binding) planReserved(m model) types.Bool {
 	all := m.Source.Attributes()
 	source, ok := all[claimSource]
 	switch {
-	case all[dynamicSource] != nil && !all[dynamicSource].IsNull() && r.provider.ReservesClaims:
+	case all[dynamicSource] != nil && !all[dynamicSource].IsNull() && r.Provider.ReservesClaims:
 		return types.BoolUnknown() // it may answer with a claim
 	case !ok || source.IsNull():
 		return types.BoolNull()
-	case source.IsUnknown() && r.provider.ReservesClaims:
+	case source.IsUnknown() && r.Provider.ReservesClaims:
 		return types.BoolUnknown()
 	}
-	return types.BoolValue(r.provider.ReservesClaims)
+	return types.BoolValue(r.Provider.ReservesClaims)
 }
 
 // reservationOf returns the binding's record and the claim that it is on.
@@ -54,7 +54,7 @@ func (r *binding) reserve(ctx context.Context, m model, own privateState, v volu
 	if !ok || !m.Reserved.ValueBool() {
 		return nil
 	}
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (r *binding) withCredentials(ctx context.Context, err error, v volume.Volum
 		return err
 	}
 	var commands strings.Builder
-	for _, key := range r.provider.Hosts.Keys() {
+	for _, key := range r.Provider.Hosts.Keys() {
 		for _, holder := range held.Holders {
 			if r.hasCredentialsOf(ctx, key, holder.Record) {
 				fmt.Fprintf(&commands, "\n  virsh secret-undefine %s  # on host %s", holder.ID, key)
@@ -89,7 +89,7 @@ func (r *binding) withCredentials(ctx context.Context, err error, v volume.Volum
 
 // hasCredentialsOf reports whether a host has the credentials of a record. It is false for a host that does not answer, too.
 func (r *binding) hasCredentialsOf(ctx context.Context, key string, of reservation.Record) bool {
-	h, err := r.provider.Hosts.Host(key)
+	h, err := r.Provider.Hosts.Host(key)
 	if err != nil || of.Unreadable != nil {
 		return false
 	}
@@ -104,7 +104,7 @@ func (r *binding) release(ctx context.Context, m model, own privateState, how re
 	if !ok || !own.Reserved {
 		return nil
 	}
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (r *binding) holderState(ctx context.Context, m model, own privateState, v 
 	if err != nil {
 		return s, err
 	}
-	uses, err := r.uses(ctx, v.Images[0], r.provider.Hosts.Keys())
+	uses, err := r.uses(ctx, v.Images[0], r.Provider.Hosts.Keys())
 	if err != nil {
 		return s, err
 	}
@@ -149,7 +149,7 @@ func (r *binding) holderState(ctx context.Context, m model, own privateState, v 
 // uses are the uses of an image on some hosts, all of which must answer.
 func (r *binding) uses(ctx context.Context, i volume.Image, keys []string) (all []guard.Use, err error) {
 	for _, key := range keys {
-		h, err := r.provider.Hosts.Host(key)
+		h, err := r.Provider.Hosts.Host(key)
 		if err != nil {
 			return nil, err
 		}
@@ -181,7 +181,7 @@ func (r *binding) others(ctx context.Context, m model, own privateState) (found 
 	if !ok || !own.Reserved {
 		return found, nil
 	}
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	if err != nil {
 		return found, err
 	}
@@ -238,7 +238,7 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own priv
 	if !ok || !own.Reserved {
 		return
 	}
-	client, err := r.provider.Lists()
+	client, err := r.Provider.Lists()
 	if err != nil {
 		return // already reported by refreshVolume
 	}
@@ -254,7 +254,7 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own priv
 	// A later record is a successor's, or is left of an interrupted replacement and removed by the next update.
 	state.Reserved = types.BoolValue(mode == held.Mode && reservation.Last(claim, held.ID, held.Nonce))
 	switch {
-	case !r.provider.ReservesClaims:
+	case !r.Provider.ReservesClaims:
 	case mode == held.Mode && state.Reserved.ValueBool():
 	case mode == held.Mode:
 		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "Another instance of the binding holds the claim",

@@ -24,41 +24,22 @@ const (
 	deleteTimeout = 5 * time.Minute
 )
 
-type binding struct{ provider *providerdata.Data }
+type binding struct{ providerdata.Resource }
 
-var (
-	_ resource.ResourceWithConfigure      = &binding{}
-	_ resource.ResourceWithModifyPlan     = &binding{}
-	_ resource.ResourceWithValidateConfig = &binding{}
-	_ resource.ResourceWithImportState    = &binding{}
-)
+var _ providerdata.Managed = &binding{}
 
 // New creates the resource.
-func New() resource.Resource { return &binding{} }
-
-func (r *binding) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_volume_binding"
-}
-
-func (r *binding) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
-}
+func New() resource.Resource { return &binding{providerdata.Resource{TypeName: "volume_binding"}} }
 
 // Read refreshes the volume and the credentials on the hosts. It never removes the binding from state: its secrets are still on the hosts,
 // and only a destroy or another source ends it.
 func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.provider.Ready() {
-		return
-	}
-	r.provider.Refreshes()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 
 	own := r.readPrivateState(ctx, state, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
@@ -80,7 +61,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	r.refreshPods(ctx, state, &resp.Diagnostics)
 	r.refreshCredentials(ctx, &state, own, &resp.Diagnostics)
 	state.Source = source
-	resp.Diagnostics.Append(own.save(ctx, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, own, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 

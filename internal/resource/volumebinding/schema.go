@@ -27,12 +27,8 @@ func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 			"stored in state, plan or logs. libvirt stores them base64-encoded on the host's disk, readable by root only. A running " +
 			"machine keeps using the password that it was started with.",
 		Attributes: map[string]schema.Attribute{
-			"id": schema.StringAttribute{
-				Computed: true,
-				MarkdownDescription: "UUID of the binding, and of the libvirt secret with its credentials on each host. Derived from " +
-					"the provider's `owner` and the `name`, or random if no owner is set.",
-				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			},
+			"id": tfvalue.Constant("UUID of the binding, and of the libvirt secret with its credentials on each host. Derived from " +
+				"the provider's `owner` and the `name`, or random if no owner is set."),
 			"name": schema.StringAttribute{
 				Required:            true,
 				MarkdownDescription: "Name of the binding, unique for the provider's `owner`. Changing it forces a new resource.",
@@ -53,14 +49,11 @@ func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 					stringvalidator.OneOf(string(volume.WriteExclusive), string(volume.WriteShared), string(volume.ReadShared)),
 				},
 			},
-			"content": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Content that the volume has: the `generation` of the `virtclaim_volume_content` that has filled the same storage by another " +
-					"binding of the same owner. The binding is created when the volume is filled, a claim may be bound `read-shared` beside " +
-					"the `write-exclusive` binding that it was filled by, and disks over the volume are replaced when it is filled with other " +
-					"content. Can be changed in place.",
-				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
-			},
+			"content": tfvalue.Optional("Content that the volume has: the `generation` of the `virtclaim_volume_content` that has "+
+				"filled the same storage by another "+
+				"binding of the same owner. The binding is created when the volume is filled, a claim may be bound `read-shared` beside "+
+				"the `write-exclusive` binding that it was filled by, and disks over the volume are replaced when it is filled with other "+
+				"content. Can be changed in place.", stringvalidator.LengthAtLeast(1)),
 			"source": schema.SingleNestedAttribute{
 				Required:            true,
 				MarkdownDescription: "Source of the volume: exactly one of the following. Other storage forces a new resource.",

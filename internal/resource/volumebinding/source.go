@@ -34,7 +34,7 @@ func secretOf(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics)
 func (r *binding) need(ctx context.Context, m model, c claimModel, diags *diag.Diagnostics) claim.Need {
 	n := claim.Need{AccessMode: volume.AccessMode(m.AccessMode.ValueString()), Options: c.Options(ctx, diags)}
 	for _, key := range m.hostKeys(ctx, diags) {
-		n.Nodes = append(n.Nodes, r.provider.Hosts.Node(key))
+		n.Nodes = append(n.Nodes, r.Provider.Hosts.Node(key))
 	}
 	return n
 }
@@ -76,7 +76,7 @@ func (r *binding) resolveForPlan(ctx context.Context, m model, diags *diag.Diagn
 
 // resolveClaim resolves a claim without waiting for it.
 func (r *binding) resolveClaim(ctx context.Context, m model, c claimModel, diags *diag.Diagnostics) (source.Resolved, error) {
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	if err != nil {
 		return source.Resolved{}, err
 	}
@@ -91,7 +91,7 @@ func (r *binding) resolveDirect(ctx context.Context, d directModel, g given, dia
 	if ref, _ := d.login(); ref.IsNull() {
 		return from.Resolve(ctx, nil)
 	}
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	if err != nil {
 		return source.Resolved{}, err
 	}
@@ -149,7 +149,7 @@ func (r *binding) await(ctx context.Context, m model, secret types.String, own *
 }
 
 func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *privateState, diags *diag.Diagnostics) (source.Resolved, error) {
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	if err != nil {
 		return source.Resolved{}, err
 	}
@@ -169,7 +169,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *privateS
 	}
 	last, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
-	client, err := r.provider.Lists()
+	client, err := r.Provider.Lists()
 	if err != nil || !known {
 		addSourceError(diags, "The binding could not be read", sourcePath.AtName(claimSource), err)
 		return err == nil
@@ -208,7 +208,7 @@ func (r *binding) refreshSecretRef(ctx context.Context, state model, own *privat
 		return !diags.HasError()
 	}
 	at := sourcePath.AtName(name).AtName("secret_ref")
-	client, err := r.provider.Lists()
+	client, err := r.Provider.Lists()
 	if err == nil {
 		var version, warning string
 		version, warning, err = source.CurrentVersion(ctx, client, *ref)

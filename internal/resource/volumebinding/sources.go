@@ -22,9 +22,9 @@ func sourceAttributes() map[string]schema.Attribute {
 	all := map[string]schema.SingleNestedAttribute{
 		claimSource: claimAttribute(), dynamicSource: dynamicAttribute(), "iscsi": iscsiAttribute(), "rbd": rbdAttribute(),
 		"nbd": object("An export of an NBD server.", map[string]schema.Attribute{
-			"server": optional("Address of the server, `host` or `host:port`; the port defaults to 10809."),
-			"socket": optional("Path of the server's unix socket on the hosts, instead of `server`."),
-			"export": optional("Name of the export; the server's default one if absent."),
+			"server": tfvalue.Optional("Address of the server, `host` or `host:port`; the port defaults to 10809."),
+			"socket": tfvalue.Optional("Path of the server's unix socket on the hosts, instead of `server`."),
+			"export": tfvalue.Optional("Name of the export; the server's default one if absent."),
 			"tls": schema.BoolAttribute{
 				Optional: true, MarkdownDescription: "Encrypt the connection and verify the server, with the certificates in " +
 					"`nbd_tls_x509_cert_dir` of each host's `qemu.conf`.",
@@ -32,18 +32,19 @@ func sourceAttributes() map[string]schema.Attribute {
 		}),
 		"gluster": object("A raw image on a GlusterFS volume.", map[string]schema.Attribute{
 			"servers": texted("Servers that have the volume, as `host` or `host:port`."),
-			"volume":  required("Name of the volume."),
-			"path":    required("Path of the image in the volume."),
+			"volume":  tfvalue.Required("Name of the volume."),
+			"path":    tfvalue.Required("Path of the image in the volume."),
 		}),
 		"nfs": object("A raw image on an NFS server, which QEMU opens itself (NFS version 3).", map[string]schema.Attribute{
-			"server": required("Address of the server."),
-			"path":   required("Path of the image on the server, including that of the export."),
+			"server": tfvalue.Required("Address of the server."),
+			"path":   tfvalue.Required("Path of the image on the server, including that of the export."),
 			"uid":    schema.Int64Attribute{Optional: true, MarkdownDescription: "User id to open it as; 0 if absent."},
 			"gid":    schema.Int64Attribute{Optional: true, MarkdownDescription: "Group id to open it as; 0 if absent."},
 		}),
 		"http": object("A raw image on a web server that supports range requests. It can only be bound as `read-shared`.",
 			map[string]schema.Attribute{
-				"url": required("URL of the image, `http://` or `https://`. All of it, with its query, is stored in plan, state and " +
+				"url": tfvalue.Required("URL of the image, `http://` or `https://`. All of it, with its query, is stored in plan, state " +
+					"and " +
 					"the definitions of machines: anyone who can read these sees it. QEMU asks with `HEAD` first and then for ranges: a presigned URL " +
 					"(S3, GCS) is signed for `GET` alone, and refused. Use `virtclaim_disk` with `source.url` for it, which downloads with `GET`."),
 				"insecure": schema.BoolAttribute{
@@ -52,15 +53,15 @@ func sourceAttributes() map[string]schema.Attribute {
 				},
 			}),
 		"file": object("An image in a regular file of the hosts. A symbolic link is refused.", map[string]schema.Attribute{
-			"path": required("Absolute path of the file, the same on each host."),
+			"path": tfvalue.Required("Absolute path of the file, the same on each host."),
 			"format": formatAttribute("`raw` (default) or `qcow2`. When the binding is created, the header of the file is read: a "+
 				"qcow2 image is only opened with `qcow2`, and only if it has no backing file, no data file, no encryption and no "+
 				"persistent bitmaps. An explicit `raw` opens the file as raw, whatever its header is: for a raw disk on which a "+
 				"guest has written the header of another format.", "raw", "qcow2"),
 		}),
 		"block": object("A block device of the hosts.", map[string]schema.Attribute{
-			"path": required("Absolute path of the device, the same on each host: preferably a link below `/dev/disk/by-id` instead " +
-				"of `/dev/sdb`."),
+			"path": tfvalue.Required("Absolute path of the device, the same on each host: preferably a link below `/dev/disk/by-id` " +
+				"instead of `/dev/sdb`."),
 			"format": formatAttribute("Set to `raw` to open a device that begins with the header of a qcow2 image, which is refused "+
 				"otherwise when the binding is created: for a device on which a guest has written that header.", "raw"),
 		}),
@@ -83,18 +84,8 @@ func object(description string, attributes map[string]schema.Attribute) schema.S
 	return schema.SingleNestedAttribute{Optional: true, MarkdownDescription: description, Attributes: attributes}
 }
 
-func required(description string) schema.Attribute {
-	return schema.StringAttribute{Required: true, MarkdownDescription: description}
-}
-
-func optional(description string) schema.Attribute {
-	return schema.StringAttribute{Optional: true, MarkdownDescription: description}
-}
-
 func formatAttribute(description string, formats ...string) schema.Attribute {
-	return schema.StringAttribute{
-		Optional: true, MarkdownDescription: description, Validators: []validator.String{stringvalidator.OneOf(formats...)},
-	}
+	return tfvalue.Optional(description, stringvalidator.OneOf(formats...))
 }
 
 func texted(description string) schema.Attribute {
@@ -108,13 +99,14 @@ func claimAttribute() schema.SingleNestedAttribute {
 	name := tfvalue.ObjectName()
 	return object("A PersistentVolumeClaim. A claim that does not exist at plan may be created in the same apply. The apply waits "+
 		"until the claim is bound, up to the create timeout.", map[string]schema.Attribute{
-		"namespace":  schema.StringAttribute{Required: true, MarkdownDescription: "The claim's namespace.", Validators: name},
-		"claim_name": schema.StringAttribute{Required: true, MarkdownDescription: "The claim's name.", Validators: name},
+		"namespace":  tfvalue.Required("The claim's namespace.", name...),
+		"claim_name": tfvalue.Required("The claim's name.", name...),
 		"force_block": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Attach the raw device of a volume with `volumeMode: Filesystem`: only for volumes " +
 				"that predate volumeMode and have no filesystem, because a machine that writes to the device destroys the filesystem.",
 		},
-		"mount_path": optional("Folder at which the hosts of the binding have a Filesystem volume mounted. Several hosts only with a " +
+		"mount_path": tfvalue.Optional("Folder at which the hosts of the binding have a Filesystem volume mounted. Several hosts only " +
+			"with a " +
 			"shared filesystem (NFS, CephFS, a claim that is ReadWriteMany): one on a device, such as ext4 on iSCSI, is corrupted if " +
 			"two hosts mount it. The machine gets `disk.img` in that folder. Works with every type of PersistentVolume; required if " +
 			"QEMU can't open the volume itself."),
@@ -135,23 +127,23 @@ func claimAttribute() schema.SingleNestedAttribute {
 		},
 		"ceph_config_map": object("ConfigMap in which ceph-csi has the monitors of its clusters. Defaults to those of ceph-csi and Rook.",
 			map[string]schema.Attribute{
-				"namespace": optional("Its namespace; that of the driver's secret if absent."),
-				"name":      optional("Its name; `ceph-csi-config` or `rook-ceph-csi-config` if absent."),
-				"key":       optional("The key in it; `config.json` or `csi-cluster-config-json` if absent."),
+				"namespace": tfvalue.Optional("Its namespace; that of the driver's secret if absent."),
+				"name":      tfvalue.Optional("Its name; `ceph-csi-config` or `rook-ceph-csi-config` if absent."),
+				"key":       tfvalue.Optional("The key in it; `config.json` or `csi-cluster-config-json` if absent."),
 			}),
 	})
 }
 
 func iscsiAttribute() schema.SingleNestedAttribute {
 	return object("A logical unit of an iSCSI target.", map[string]schema.Attribute{
-		"portal": required("Address of the target, `host` or `host:port`; the port defaults to 3260."),
-		"iqn":    required("Name of the target."),
+		"portal": tfvalue.Required("Address of the target, `host` or `host:port`; the port defaults to 3260."),
+		"iqn":    tfvalue.Required("Name of the target."),
 		"lun": schema.Int64Attribute{
 			Required: true, MarkdownDescription: "Number of the logical unit.",
 			Validators: []validator.Int64{int64validator.Between(0, 16383)},
 		},
-		"initiator":           optional("Initiator name to log in with."),
-		"username":            optional("CHAP user. Requires `password_wo`."),
+		"initiator":           tfvalue.Optional("Initiator name to log in with."),
+		"username":            tfvalue.Optional("CHAP user. Requires `password_wo`."),
 		"password_wo":         writeOnlySecret("CHAP password.", "password_wo_version"),
 		"password_wo_version": secretVersion("password_wo"),
 		"secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret with the keys `node.session.auth.username` and " +
@@ -162,10 +154,10 @@ func iscsiAttribute() schema.SingleNestedAttribute {
 func rbdAttribute() schema.SingleNestedAttribute {
 	return object("An image of a Ceph cluster.", map[string]schema.Attribute{
 		"monitors":       texted("The cluster's monitors, as `host` or `host:port`, with version 1 of the protocol (port 6789)."),
-		"pool":           optional("Name of the pool; `rbd` if absent."),
-		"namespace":      optional("RADOS namespace in the pool. Defaults to the default namespace."),
-		"image":          required("Name of the image."),
-		"username":       optional("Ceph user, without the prefix `client.`. Requires `key_wo` or `secret_ref`."),
+		"pool":           tfvalue.Optional("Name of the pool; `rbd` if absent."),
+		"namespace":      tfvalue.Optional("RADOS namespace in the pool. Defaults to the default namespace."),
+		"image":          tfvalue.Required("Name of the image."),
+		"username":       tfvalue.Optional("Ceph user, without the prefix `client.`. Requires `key_wo` or `secret_ref`."),
 		"key_wo":         writeOnlySecret("The user's key, as Ceph prints it.", "key_wo_version"),
 		"key_wo_version": secretVersion("key_wo"),
 		"secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret instead of `key_wo`: with the key `key` for `username`, or, " +

@@ -20,17 +20,12 @@ import (
 // Update adds before it removes: it writes the new volume and missing or outdated credentials first, then removes the credentials from
 // hosts that the binding no longer has.
 func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.provider.Apply()
 	c := change{binding: r, diags: &resp.Diagnostics}
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &c.plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &c.state)...)
-	timeout, diags := c.plan.Timeouts.Update(ctx, updateTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginUpdate(ctx, req, &c.plan, &c.state, updateTimeout, c.diags)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
 	if !c.plan.needsResolving(c.state) {
 		// Only the timeouts differ.
 		resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
@@ -54,7 +49,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	c.own.Version, c.own.Everywhere, c.own.Remade = c.found.Version(), false, false
 	c.plan.Source = source
 	c.plan.finish(ctx, c.actual, merge(c.state.credentialVersions(ctx, c.diags), c.versions, c.hosts), c.diags)
-	resp.Diagnostics.Append(c.own.save(ctx, resp.Private)...)
+	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, c.own, c.diags)
 	resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
 }
 
@@ -78,7 +73,7 @@ type change struct {
 
 // make makes sure that the server of a dynamic source runs, and asks it again where the volume is.
 func (c *change) make(ctx context.Context) bool {
-	k, err := c.maker(ctx, c.plan, c.diags)
+	k, err := c.dynamicVolume(ctx, c.plan, c.diags)
 	if err == nil && k != nil {
 		defer tfvalue.Progress(ctx, "Waiting for the volume", map[string]any{"binding": c.plan.Name.ValueString()})()
 		if was := c.state.dynamic(ctx, c.diags); was != nil && k.from.isOther(ctx, *was) {
@@ -122,12 +117,12 @@ func (c *change) fail(err error) {
 
 // acquire acquires what the plan adds: the claim under its mode, credentials on hosts, and the volume's size. To revert it removes the
 // credentials from hosts that the binding did not have before, and resets the mode on record.
-func (c *change) acquire(ctx context.Context, private privateWriter) error {
+func (c *change) acquire(ctx context.Context, private tfvalue.PrivateState) error {
 	if err := c.checkMode(ctx, c.plan, c.state, c.actual); err != nil {
 		return err
 	}
 	c.own.Reserved = c.own.Reserved || c.plan.Reserved.ValueBool()
-	c.diags.Append(c.own.save(ctx, private)...)
+	tfvalue.SavePrivate(ctx, private, privateStateKey, c.own, c.diags)
 	if err := c.reserve(ctx, c.plan, c.own, c.actual, c.diags); err != nil {
 		return err
 	}

@@ -24,11 +24,11 @@ type claimed struct {
 
 func (r *volumeContent) claimOf(v volume.Volume) (claimed, error) {
 	c := claimed{ref: volume.ParseBinding(v.Images[0].Binding)}
-	if c.ref.Claim == "" || !r.provider.ReservesClaims {
+	if c.ref.Claim == "" || !r.Provider.ReservesClaims {
 		return c, nil
 	}
 	var err error
-	c.cluster, err = r.provider.Cluster()
+	c.cluster, err = r.Provider.Cluster()
 	return c, err
 }
 
@@ -74,7 +74,7 @@ func (r *volumeContent) checkPods(ctx context.Context, v volume.Volume, diags *d
 	if ref.Claim == "" {
 		return nil
 	}
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	var pods []cluster.PodUse
 	if err == nil {
 		pods, err = client.PodsUsing(ctx, ref.Namespace, ref.Claim)

@@ -37,7 +37,7 @@ func (r *volumeContent) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if wholly := err == nil && raw.IsFullyKnown(); wholly || known {
 		checkTarget(v, wholly, &resp.Diagnostics)
 	}
-	if r.provider.Ready() {
+	if r.Provider.Ready() {
 		r.checkVia(ctx, plan, v, &resp.Diagnostics)
 	}
 	if resp.Diagnostics.HasError() {
@@ -46,7 +46,7 @@ func (r *volumeContent) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if req.State.Raw.IsNull() {
 		plan.source(ctx, &resp.Diagnostics).CheckFile(ctx, sourcePath, specOf(v), &resp.Diagnostics)
 		plan.planNew(ctx, v, known, &resp.Diagnostics)
-	} else if plan.planChange(ctx, state, v, known, resp) && r.provider.Ready() && !r.provider.IsApplying() {
+	} else if plan.planChange(ctx, state, v, known, resp) && r.Provider.Ready() && !r.Provider.IsApplying() {
 		r.judge(ctx, req.Config, plan, v, &resp.Diagnostics)
 	}
 	if resp.Diagnostics.HasError() {
@@ -72,9 +72,9 @@ func (r *volumeContent) judge(ctx context.Context, config tfsdk.Config, plan mod
 	var with model
 	diags.Append(config.Get(ctx, &with)...)
 	key := cmp.Or(plan.via(ctx, diags).Host.ValueString(), v.Images[0].Hosts[0])
-	h, err := r.provider.Hosts.Host(key)
+	h, err := r.Provider.Hosts.Host(key)
 	if err == nil {
-		err = with.source(ctx, diags).Judge(ctx, &r.provider.Tags, h, specOf(v))
+		err = with.source(ctx, diags).Judge(ctx, &r.Provider.Tags, h, specOf(v))
 	}
 	if err != nil {
 		diags.AddAttributeError(sourcePath, "The volume can't be filled", fmt.Sprintf("%s: %s.\n\nNothing was written. To destroy it all the same: terraform destroy -refresh=false.", v.Images[0].Name, err))
@@ -236,13 +236,13 @@ func (r *volumeContent) checkVia(ctx context.Context, plan model, v volume.Volum
 	if key == "" {
 		return
 	}
-	if _, err := r.provider.Hosts.Host(key); err != nil {
+	if _, err := r.Provider.Hosts.Host(key); err != nil {
 		diags.AddAttributeError(path.Root("via").AtName("host"), "Unknown host", err.Error())
 		return
 	}
 	checkHost(v, key, diags)
 	if usage := via.UsageType.ValueString(); usage != "" {
-		if err := r.provider.UsageTypes(key).Check(ctx, usage); err != nil {
+		if err := r.Provider.UsageTypes(key).Check(ctx, usage); err != nil {
 			diags.AddAttributeError(path.Root("via").AtName("usage_type"), "Unknown usage type", err.Error())
 		}
 	}

@@ -24,7 +24,7 @@ var podPath = path.Root("via").AtName("pod")
 // checkPod refuses a pod that can't fill the volume, as far as it is known.
 func (r *volumeContent) checkPod(plan model, v volume.Volume, s sourceModel, diags *diag.Diagnostics) {
 	refuse := func(at path.Path, text string) { diags.AddAttributeError(at, "No pod can fill the volume", text) }
-	if r.provider.Ready() && r.provider.VolumeImage == "" {
+	if r.Provider.Ready() && r.Provider.VolumeImage == "" {
 		refuse(podPath, "The provider does not know which image the pod is to run. Set kubernetes = { volume_image = … } in its configuration.")
 	}
 	if len(v.Images) > 0 && v.Images[0].Binding != "" && volume.ParseBinding(v.Images[0].Binding).Claim == "" {
@@ -44,8 +44,8 @@ func (r *volumeContent) checkPod(plan model, v volume.Volume, s sourceModel, dia
 // pod is the pod that fills the volume.
 func (w *writer) pod(ctx context.Context) (p pods.Filler, err error) {
 	ref := volume.ParseBinding(w.target.Images[0].Binding)
-	p = pods.Filler{Namespace: ref.Namespace, Claim: ref.Claim, Image: w.provider.VolumeImage, ID: podID(ref), Overwrite: w.overwrite}
-	client, err := w.provider.Cluster()
+	p = pods.Filler{Namespace: ref.Namespace, Claim: ref.Claim, Image: w.Provider.VolumeImage, ID: podID(ref), Overwrite: w.overwrite}
+	client, err := w.Provider.Cluster()
 	if err != nil {
 		return p, err
 	}

@@ -28,24 +28,13 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-type volumeContent struct{ provider *providerdata.Data }
+type volumeContent struct{ providerdata.Resource }
 
-var (
-	_ resource.ResourceWithConfigure      = &volumeContent{}
-	_ resource.ResourceWithModifyPlan     = &volumeContent{}
-	_ resource.ResourceWithValidateConfig = &volumeContent{}
-	_ resource.ResourceWithImportState    = &volumeContent{}
-)
+var _ providerdata.Managed = &volumeContent{}
 
 // New creates the resource.
-func New() resource.Resource { return &volumeContent{} }
-
-func (r *volumeContent) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_volume_content"
-}
-
-func (r *volumeContent) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
+func New() resource.Resource {
+	return &volumeContent{providerdata.Resource{TypeName: "volume_content"}}
 }
 
 // ImportState refuses imports.
@@ -65,16 +54,13 @@ func (r *volumeContent) ValidateConfig(ctx context.Context, req resource.Validat
 
 // Create fills the volume.
 func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	r.provider.Apply()
 	var plan, config model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	timeout, diags := plan.Timeouts.Create(ctx, writeTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginCreate(ctx, req, &plan, writeTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	overwrite := plan.Overwrite.ValueBool()
 	if r.write(ctx, &plan, writer{secrets: config.source(ctx, &resp.Diagnostics), overwrite: overwrite, again: overwrite, diags: &resp.Diagnostics}) {
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
@@ -83,19 +69,13 @@ func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, 
 
 // Read looks for an interrupted write: then the content is not known.
 func (r *volumeContent) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	if !r.provider.Ready() {
-		return
-	}
-	r.provider.Refreshes()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
+	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
+	defer cancel()
 	v, known := state.target(ctx, &resp.Diagnostics)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() || !known {
+	if !ok || !known {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	if why := r.isOtherwise(ctx, v, state.Generation.ValueString(), &resp.Diagnostics); why != "" {
 		resp.Diagnostics.AddAttributeWarning(targetPath, "The volume has not what it was filled with", fmt.Sprintf("%s: %s. An apply writes all of it again.",
 			v.Images[0].Name, why))
@@ -122,7 +102,7 @@ func (r *volumeContent) isOtherwise(ctx context.Context, v volume.Volume, genera
 	}
 	failed = append(failed, err)
 	for _, key := range v.Images[0].Hosts {
-		h, err := r.provider.Hosts.Host(key)
+		h, err := r.Provider.Hosts.Host(key)
 		if err != nil {
 			continue // it was taken out of the provider
 		}
@@ -140,17 +120,13 @@ func (r *volumeContent) isOtherwise(ctx context.Context, v volume.Volume, genera
 
 // Update writes other content, or none if only attributes have changed.
 func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	r.provider.Apply()
 	var plan, state, config model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	timeout, diags := plan.Timeouts.Update(ctx, writeTimeout)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+	ctx, cancel, ok := r.BeginUpdate(ctx, req, &plan, &state, writeTimeout, &resp.Diagnostics)
+	defer cancel()
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	v, _ := plan.target(ctx, &resp.Diagnostics)
 	was, _ := state.target(ctx, &resp.Diagnostics)
 	if other, clear := isOther(was, v); other && clear {
@@ -186,14 +162,14 @@ func (r *volumeContent) write(ctx context.Context, plan *model, w writer) (ok bo
 	}
 	id := content.FillID(v)
 	// After a success, a resource of the former name that is destroyed in the same apply must not remove what is there.
-	if !r.provider.ReserveName(reservedName(v)) {
+	if !r.Provider.ReserveName(reservedName(v)) {
 		diags.AddAttributeError(targetPath, "Two contents of one volume", fmt.Sprintf("Another resource of this configuration fills %s, too, or is being destroyed. "+
 			"Remove one of the two. If the resource got another name, say so in a moved block.", v.Images[0].Name))
 		return false
 	}
 	defer func() {
 		if !ok {
-			r.provider.ReleaseName(reservedName(v))
+			r.Provider.ReleaseName(reservedName(v))
 		}
 	}()
 	w.volumeContent, w.plan, w.target = r, *plan, v
@@ -244,23 +220,21 @@ func addWriteError(diags *diag.Diagnostics, v volume.Volume, err error) {
 
 // Delete leaves the data, or erases all of the volume.
 func (r *volumeContent) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	r.provider.Apply()
+	r.Provider.Apply()
 	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
+	ctx, cancel, ok := r.BeginDelete(ctx, req, &state, deleteTimeout, &resp.Diagnostics)
+	defer cancel()
 	v, known := state.target(ctx, &resp.Diagnostics)
-	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() || !known {
+	if !ok || !known {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	name := reservedName(v)
-	if !r.provider.ReserveName(name) {
+	if !r.Provider.ReserveName(name) {
 		resp.Diagnostics.AddAttributeWarning(targetPath, "The content is kept", fmt.Sprintf("Another resource of this configuration has filled %s, so nothing was erased "+
 			"or removed.", v.Images[0].Name))
 		return
 	}
-	defer r.provider.ReleaseName(name)
+	defer r.Provider.ReleaseName(name)
 	w := writer{volumeContent: r, plan: state, target: v, overwrite: true, diags: &resp.Diagnostics}
 	if err := w.end(ctx); err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("erase"), "The content could not be removed", fmt.Sprintf("%s: %s", v.Images[0].Name, err))

@@ -10,8 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -28,10 +26,7 @@ func (r *volumeContent) Schema(ctx context.Context, _ resource.SchemaRequest, re
 			"overlays, it is not written to. After an interruption no machine is started with the volume until an apply has filled it. Destroying " +
 			"the resource leaves the data on the volume, unless `erase` is set.",
 		Attributes: map[string]schema.Attribute{
-			"id": schema.StringAttribute{
-				Computed: true, MarkdownDescription: "Identifies the storage.",
-				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			},
+			"id": tfvalue.Constant("Identifies the storage."),
 			"target": schema.ObjectAttribute{
 				Required: true, AttributeTypes: tfvalue.VolumeTypes,
 				MarkdownDescription: "The volume to fill: the `volume` of a `virtclaim_volume_binding` with `access_mode = \"write-exclusive\"`. Changing " +
@@ -43,16 +38,10 @@ func (r *volumeContent) Schema(ctx context.Context, _ resource.SchemaRequest, re
 			"verify": option("Whether the host reads all of the volume back and compares it with the image. It takes about as long as writing, and " +
 				"room for a sparse copy of the volume in the storage pool."),
 			"erase": option("Whether destroying the resource erases the volume: all of it reads as zeros afterwards."),
-			"digest": schema.StringAttribute{
-				Computed: true,
-				MarkdownDescription: "Digest of the content: that of the container image when it was written, the checksum of the URL, or that of the " +
-					"file. Null for a URL without a checksum, and for a volume.",
-			},
-			"generation": schema.StringAttribute{
-				Computed: true,
-				MarkdownDescription: "Identifies this content of this storage: it changes whenever other content is written. For the `content` of " +
-					"further bindings of the same storage.",
-			},
+			"digest": tfvalue.Computed("Digest of the content: that of the container image when it was written, the checksum of the " +
+				"URL, or that of the file. Null for a URL without a checksum, and for a volume."),
+			"generation": tfvalue.Computed("Identifies this content of this storage: it changes whenever other content is written. For " +
+				"the `content` of further bindings of the same storage."),
 			"volume": schema.ObjectAttribute{
 				Computed: true, AttributeTypes: tfvalue.VolumeTypes,
 				MarkdownDescription: "The filled volume, with its measured capacity, for the `volume` of a machine's disk or the source of a disk.",
@@ -97,10 +86,8 @@ func viaAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true, MarkdownDescription: "What writes. Changes have no effect until the volume is written again.",
 		Attributes: map[string]schema.Attribute{
-			"host": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "Key of the host that writes, one of the volume's. Defaults to the first one that answers.",
-				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
-			},
+			"host": tfvalue.Optional("Key of the host that writes, one of the volume's. Defaults to the first one that answers.",
+				stringvalidator.LengthAtLeast(1)),
 			"pod": schema.SingleNestedAttribute{
 				Optional: true,
 				MarkdownDescription: "Let a pod write, which mounts the claim, where hosts can't. It runs the provider's `kubernetes.volume_image` in the claim's " +
@@ -113,12 +100,8 @@ func viaAttribute() schema.Attribute {
 				Validators: []validator.Object{objectvalidator.ConflictsWith(
 					path.MatchRoot("via").AtName("host"), path.MatchRoot("via").AtName("usage_type"))},
 			},
-			"usage_type": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Usage type of the host whose storage pool has the image while it is written; of a volume only what is read. Defaults to the " +
-					"host's first one, by name.",
-				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
-			},
+			"usage_type": tfvalue.Optional("Usage type of the host whose storage pool has the image while it is written; of a volume "+
+				"only what is read. Defaults to the host's first one, by name.", stringvalidator.LengthAtLeast(1)),
 		},
 	}
 }

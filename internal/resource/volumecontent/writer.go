@@ -44,7 +44,7 @@ func (w *writer) fill(ctx context.Context) (is reservation.Content, err error) {
 	if w.plan.kind() == "volume" {
 		err = w.prepareMaster(ctx, h, &spec)
 	} else {
-		is.Digest, err = w.secrets.Prepare(ctx, &w.provider.Tags, h.Architecture, &spec)
+		is.Digest, err = w.secrets.Prepare(ctx, &w.Provider.Tags, h.Architecture, &spec)
 	}
 	if err != nil {
 		return is, err
@@ -104,13 +104,13 @@ func (w *writer) end(ctx context.Context) error {
 // forgetFills removes what interrupted applies have left on the volume's hosts.
 func (w *writer) forgetFills(ctx context.Context) (isHalf bool, err error) {
 	for _, key := range w.target.Images[0].Hosts {
-		h, err := w.provider.Hosts.Host(key)
+		h, err := w.Provider.Hosts.Host(key)
 		if err != nil {
 			w.diags.AddAttributeWarning(targetPath, "A host could not be asked", fmt.Sprintf("%s. If an apply was interrupted there, the domain virtclaim-%s "+
 				"may be left: virsh undefine it.", err, content.FillID(w.target)))
 			continue
 		}
-		half, err := w.provider.Content.ForgetFill(ctx, key, h, w.target)
+		half, err := w.Provider.Content.ForgetFill(ctx, key, h, w.target)
 		if err != nil {
 			return isHalf, err
 		}
@@ -132,7 +132,7 @@ func (w *writer) prepare(ctx context.Context) (*host.Host, content.Spec, error) 
 	if w.byPod(ctx) {
 		return h, specOf(w.target), nil
 	}
-	types := w.provider.UsageTypes(h.Key)
+	types := w.Provider.UsageTypes(h.Key)
 	usage := w.plan.via(ctx, w.diags).UsageType.ValueString()
 	if usage == "" {
 		if usage, err = types.First(ctx); err != nil {
@@ -157,12 +157,12 @@ func (w *writer) host(ctx context.Context) (*host.Host, error) {
 		if checkHost(w.target, key, w.diags); w.diags.HasError() {
 			return nil, errors.New("another host has to write")
 		}
-		return w.provider.Hosts.Host(key)
+		return w.Provider.Hosts.Host(key)
 	}
 	var first *host.Host
 	var failed []error
 	for _, key := range w.target.Images[0].Hosts {
-		h, err := w.provider.Hosts.Host(key)
+		h, err := w.Provider.Hosts.Host(key)
 		is := false
 		if err == nil {
 			is, err = content.IsFilling(ctx, h, w.target)
@@ -218,16 +218,16 @@ func (w *writer) prepareMaster(ctx context.Context, h *host.Host, spec *content.
 		return fmt.Errorf("the source has %d bytes, and the volume %d. Use a larger volume", *master.Capacity, spec.Capacity)
 	}
 	spec.Mode, spec.Master = volume.CopyOnWrite, master
-	quiet := guard.Master{Host: h.Key, Images: master.Images, Hosts: w.waiter, All: guard.HostsOf(w.provider.Hosts)}
+	quiet := guard.Master{Host: h.Key, Images: master.Images, Hosts: w.waiter, All: guard.HostsOf(w.Provider.Hosts)}
 	spec.Precheck = quiet.AwaitQuiet
 	return nil
 }
 
-func (w *writer) waiter(key string) (guard.Waiter, error) { return w.provider.Hosts.Host(key) }
+func (w *writer) waiter(key string) (guard.Waiter, error) { return w.Provider.Hosts.Host(key) }
 
 // write writes onto the volume while no machine or pod uses it. The claim's record says when it is not complete.
 func (w *writer) write(ctx context.Context, h *host.Host, spec content.Spec, c claimed, is reservation.Content) error {
-	defer w.provider.Files.Forget()
+	defer w.Provider.Files.Forget()
 	begun := is
 	begun.Filling = true
 	f := content.Fill{
@@ -247,7 +247,7 @@ func (w *writer) write(ctx context.Context, h *host.Host, spec content.Spec, c c
 	if w.byPod(ctx) {
 		f.Write = w.fillByPod(spec, is.Digest, report)
 	}
-	err := w.provider.Content.Fill(ctx, h.Key, h, f, report)
+	err := w.Provider.Content.Fill(ctx, h.Key, h, f, report)
 	if w.byPod(ctx) && errors.Is(err, content.ErrNotBlank) { // the record says that it was to write
 		err = errors.Join(err, c.forget(ctx))
 	}
@@ -260,11 +260,11 @@ func (w *writer) acquire(key string) func(ctx context.Context, name, uuid string
 		top := w.target.Images[0]
 		top.Generation = ""
 		if top.Type == "network" && w.overwrite { // a machine of any host may read what is there, by another binding
-			top.Hosts = w.provider.Hosts.Keys()
+			top.Hosts = w.Provider.Hosts.Keys()
 		}
 		_, err := guard.Acquire(ctx, guard.Request{
-			Host: key, Name: name, UUID: uuid, Owner: w.provider.Owner, Images: []volume.Image{top}, Hosts: w.waiter,
-			Releases: w.provider.Releases(),
+			Host: key, Name: name, UUID: uuid, Owner: w.Provider.Owner, Images: []volume.Image{top}, Hosts: w.waiter,
+			Releases: w.Provider.Releases(),
 		})
 		if err != nil {
 			return err

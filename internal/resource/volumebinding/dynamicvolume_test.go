@@ -21,7 +21,7 @@ import (
 )
 
 // createdServer answers each PUT with 201 and the same volume, and notes what it is asked.
-func createdServer(t *testing.T) (k *maker, asked func() string) {
+func createdServer(t *testing.T) (k *dynamicVolume, asked func() string) {
 	t.Helper()
 	var seen []string
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,15 +42,15 @@ func createdServer(t *testing.T) (k *maker, asked func() string) {
 	for name, v := range values {
 		kinds[name] = v.Type(t.Context())
 	}
-	return &maker{
-		binding: &binding{provider: providerdata.New("team", host.NewRegistry(nil), nil)},
+	return &dynamicVolume{
+		binding: &binding{Resource: providerdata.Resource{Provider: providerdata.New("team", host.NewRegistry(nil), nil)}},
 		m:       model{ID: types.StringValue("id"), Name: types.StringValue("data"), Hosts: types.SetNull(types.StringType)},
 		from:    dynamicModel{Parameters: types.MapNull(types.StringType), Server: types.ObjectValueMust(kinds, values)},
 	}, func() string { return strings.Join(seen, ", ") }
 }
 
 // What a create that fails has made is removed, unless a machine may have it.
-func TestMaker_UndoKeepsVolumeThatMayBeUsed(t *testing.T) {
+func TestDynamicVolume_UndoKeepsVolumeThatMayBeUsed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		actual volume.Volume
 		asked  string
@@ -75,7 +75,7 @@ func TestMaker_UndoKeepsVolumeThatMayBeUsed(t *testing.T) {
 }
 
 // A new instance gets the volume of the one that it replaces, and has none made; an answer that is not proven to be that volume is refused.
-func TestMaker_ReplacedInstance(t *testing.T) {
+func TestDynamicVolume_ReplacedInstance(t *testing.T) {
 	k, asked := createdServer(t)
 	var diags diag.Diagnostics
 	server, err := k.server(t.Context(), &diags)

@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -19,38 +19,24 @@ import (
 // a boot of the host, shows the empty folder below the mount point: all its disks seem to be deleted.
 const filesystemKey = "filesystem"
 
-// privateState is Terraform's private state of the resource.
-type privateState interface {
-	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
-	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
-}
-
-type privateReader interface {
-	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
-}
-
 // noteFilesystem saves that size unless there is one already.
-func noteFilesystem(ctx context.Context, h *host.Host, m model, private privateState) diag.Diagnostics {
-	was, diags := private.GetKey(ctx, filesystemKey)
-	if was != nil || diags.HasError() {
-		return diags
+func noteFilesystem(ctx context.Context, h *host.Host, m model, private tfvalue.PrivateState, diags *diag.Diagnostics) {
+	if _, isNoted, _ := tfvalue.LoadPrivate[int64](ctx, private, filesystemKey, diags); isNoted {
+		return
 	}
 	bytes, err := h.PoolCapacity(ctx, m.Pool.ValueString())
 	if err != nil || bytes == 0 {
 		tflog.Debug(ctx, "The filesystem of a disk is not known", map[string]any{"disk": m.ID.ValueString()})
-		return diags
+		return
 	}
-	text, _ := json.Marshal(bytes) // marshalling a number can't fail
-	return private.SetKey(ctx, filesystemKey, text)
+	tfvalue.SavePrivate(ctx, private, filesystemKey, bytes, diags)
 }
 
 // otherFilesystem explains why the storage pool of a disk that is gone may not be mounted: its filesystem has another size than recorded;
 // empty otherwise. It is no proof that the disk is lost: some filesystems change their size with other data.
-func otherFilesystem(ctx context.Context, h *host.Host, m model, private privateReader, diags *diag.Diagnostics) string {
-	text, found := private.GetKey(ctx, filesystemKey)
-	diags.Append(found...)
-	var was int64
-	if text == nil || json.Unmarshal(text, &was) != nil {
+func otherFilesystem(ctx context.Context, h *host.Host, m model, private tfvalue.PrivateReader, diags *diag.Diagnostics) string {
+	was, isNoted, err := tfvalue.LoadPrivate[int64](ctx, private, filesystemKey, diags)
+	if !isNoted || err != nil {
 		return ""
 	}
 	pool, err := h.Pool(ctx, m.Pool.ValueString())
@@ -63,7 +49,7 @@ func otherFilesystem(ctx context.Context, h *host.Host, m model, private private
 
 // warnOfFilesystem keeps a disk in the state that is gone from a storage pool on another filesystem, and reports whether it does. The data
 // of a blank disk in its place would be hidden as soon as the filesystem is mounted again.
-func (r *disk) warnOfFilesystem(ctx context.Context, h *host.Host, m model, private privateState, diags *diag.Diagnostics) bool {
+func (r *disk) warnOfFilesystem(ctx context.Context, h *host.Host, m model, private tfvalue.PrivateReader, diags *diag.Diagnostics) bool {
 	why := otherFilesystem(ctx, h, m, private, diags)
 	if why == "" {
 		return false
@@ -82,7 +68,7 @@ func (r *disk) warnOfFilesystem(ctx context.Context, h *host.Host, m model, priv
 
 // leavesUnmounted reports whether a disk that is destroyed may be on a filesystem that is not mounted. The host's records of it stay, so that it
 // can be imported.
-func leavesUnmounted(ctx context.Context, h *host.Host, m model, private privateReader, diags *diag.Diagnostics) bool {
+func leavesUnmounted(ctx context.Context, h *host.Host, m model, private tfvalue.PrivateReader, diags *diag.Diagnostics) bool {
 	why := otherFilesystem(ctx, h, m, private, diags)
 	if why != "" {
 		diags.AddWarning(fmt.Sprintf("Disk %s is removed from the state only", m.ID.ValueString()), fmt.Sprintf(

@@ -5,115 +5,23 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/pods"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/direct"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/dynamic"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// answered is m with the source that its dynamic source has answered, so that everything else handles the volume like one of that source. It is
-// m without an answer, and for other sources.
-func (m model) answered(ctx context.Context, own privateState, diags *diag.Diagnostics) model {
-	if own.Answer == nil || m.dynamic(ctx, diags) == nil {
-		return m
-	}
-	all := m.Source.AttributeTypes(ctx)
-	values := map[string]attr.Value{}
-	for name, t := range all {
-		values[name] = nullOf(t)
-	}
-	name, fields := fieldsOf(*own.Answer)
-	as := all[name].(types.ObjectType)
-	inner := map[string]attr.Value{}
-	for field, t := range as.AttrTypes {
-		if inner[field] = nullOf(t); fields[field] != nil {
-			inner[field] = fields[field]
-		}
-	}
-	var d, more diag.Diagnostics
-	values[name], d = types.ObjectValue(as.AttrTypes, inner)
-	m.Source, more = types.ObjectValue(all, values)
-	diags.Append(append(d, more...)...)
-	return m
-}
-
-// answeredClaim is the claim in the volume of a dynamic source; nil if it has none. Other answers are not in the volume as they were.
-func (m model) answeredClaim(ctx context.Context, diags *diag.Diagnostics) *dynamic.Answer {
-	v, known, d := tfvalue.VolumeFrom(ctx, m.Volume)
-	if diags.Append(d...); !known || len(v.Images) == 0 || m.dynamic(ctx, diags) == nil {
-		return nil
-	}
-	ref := volume.ParseBinding(v.Images[0].Binding)
-	if ref.Claim == "" {
-		return nil
-	}
-	return &dynamic.Answer{Claim: ref.Claim, Namespace: ref.Namespace}
-}
-
-func nullOf(t attr.Type) attr.Value {
-	switch t := t.(type) {
-	case basetypes.ObjectType:
-		return types.ObjectNull(t.AttrTypes)
-	case basetypes.ListType:
-		return types.ListNull(t.ElemType)
-	case basetypes.MapType:
-		return types.MapNull(t.ElemType)
-	case basetypes.Int64Type:
-		return types.Int64Null()
-	case basetypes.BoolType:
-		return types.BoolNull()
-	}
-	return types.StringNull()
-}
-
-// fieldsOf is an answer as the attribute of source, and the fields of that.
-func fieldsOf(a dynamic.Answer) (name string, fields map[string]attr.Value) {
-	ref := func(r *direct.SecretRef) attr.Value {
-		if r == nil {
-			return nil
-		}
-		text := map[string]attr.Type{"namespace": types.StringType, "name": types.StringType}
-		return types.ObjectValueMust(text, map[string]attr.Value{"namespace": types.StringValue(r.Namespace), "name": types.StringValue(r.Name)})
-	}
-	switch {
-	case a.ISCSI != nil:
-		return "iscsi", map[string]attr.Value{
-			"portal": types.StringValue(a.ISCSI.Portal), "iqn": types.StringValue(a.ISCSI.IQN), "lun": types.Int64Value(a.ISCSI.LUN),
-			"initiator": tfvalue.OrNull(a.ISCSI.Initiator), "secret_ref": ref(a.ISCSI.SecretRef),
-		}
-	case a.RBD != nil:
-		monitors := make([]attr.Value, 0, len(a.RBD.Monitors))
-		for _, m := range a.RBD.Monitors {
-			monitors = append(monitors, types.StringValue(m))
-		}
-		return "rbd", map[string]attr.Value{
-			"monitors": types.ListValueMust(types.StringType, monitors), "pool": tfvalue.OrNull(a.RBD.Pool),
-			"namespace": tfvalue.OrNull(a.RBD.Namespace), "image": types.StringValue(a.RBD.Image), "username": tfvalue.OrNull(a.RBD.Username),
-			"secret_ref": ref(a.RBD.SecretRef),
-		}
-	case a.NBD != nil:
-		return "nbd", map[string]attr.Value{
-			"server": types.StringValue(a.NBD.Server), "export": tfvalue.OrNull(a.NBD.Export), "tls": types.BoolValue(a.NBD.TLS),
-		}
-	}
-	return claimSource, map[string]attr.Value{"namespace": types.StringValue(a.Namespace), "claim_name": types.StringValue(a.Claim)}
-}
-
 // marker is written to the hosts of a volume that has no credentials: the secret says which instance of the binding the volume is of.
 var marker = volume.Credentials{Type: "volume", Secret: []byte("none")}
 
-// maker makes and removes the volume of a binding with a dynamic source.
-type maker struct {
+// dynamicVolume makes and removes the volume of a binding with a dynamic source.
+type dynamicVolume struct {
 	*binding
 	m    model
 	from dynamicModel
@@ -121,18 +29,18 @@ type maker struct {
 	pod *dynamic.Pod
 }
 
-// maker returns nil for other sources.
-func (r *binding) maker(ctx context.Context, m model, diags *diag.Diagnostics) (*maker, error) {
+// dynamicVolume returns nil for other sources.
+func (r *binding) dynamicVolume(ctx context.Context, m model, diags *diag.Diagnostics) (*dynamicVolume, error) {
 	d := m.dynamic(ctx, diags)
 	if d == nil {
 		return nil, nil
 	}
-	k := &maker{binding: r, m: m, from: *d}
+	k := &dynamicVolume{binding: r, m: m, from: *d}
 	c := d.container(ctx, diags)
 	if c == nil {
 		return k, nil
 	}
-	client, err := r.provider.Cluster()
+	client, err := r.Provider.Cluster()
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +60,7 @@ func (r *binding) maker(ctx context.Context, m model, diags *diag.Diagnostics) (
 }
 
 // server is the server, whose pod must have been started.
-func (k *maker) server(ctx context.Context, diags *diag.Diagnostics) (dynamic.Server, error) {
+func (k *dynamicVolume) server(ctx context.Context, diags *diag.Diagnostics) (dynamic.Server, error) {
 	if k.pod != nil {
 		return k.pod.Server(ctx)
 	}
@@ -162,7 +70,7 @@ func (k *maker) server(ctx context.Context, diags *diag.Diagnostics) (dynamic.Se
 	}
 	u := dynamic.URL{Address: s.URL.ValueString(), CA: []byte(s.CACertificate.ValueString())}
 	if ref := secretRef(ctx, s.SecretRef, diags); ref != nil {
-		client, err := k.provider.Cluster()
+		client, err := k.Provider.Cluster()
 		if err != nil {
 			return dynamic.Server{}, err
 		}
@@ -176,7 +84,7 @@ func (k *maker) server(ctx context.Context, diags *diag.Diagnostics) (dynamic.Se
 // create makes the volume of a new binding. undo removes only what the server says that it has made now, and no machine has. A volume that
 // was there before is that of an apply that was interrupted. That of the instance which this one replaces is only looked for. actual is the
 // volume once it is known.
-func (k *maker) create(ctx context.Context, own *privateState, actual *volume.Volume, undo *revert.Stack, diags *diag.Diagnostics) error {
+func (k *dynamicVolume) create(ctx context.Context, own *privateState, actual *volume.Volume, undo *revert.Stack, diags *diag.Diagnostics) error {
 	replaced, err := k.checkInstances(ctx, *own)
 	if err != nil {
 		return err
@@ -214,7 +122,7 @@ func (k *maker) create(ctx context.Context, own *privateState, actual *volume.Vo
 }
 
 // ask has the volume made. That of an instance which is replaced must be there, and is never new.
-func (k *maker) ask(ctx context.Context, s dynamic.Server, replaced *secret.Record, diags *diag.Diagnostics) (a dynamic.Answer, isNew bool, err error) {
+func (k *dynamicVolume) ask(ctx context.Context, s dynamic.Server, replaced *secret.Record, diags *diag.Diagnostics) (a dynamic.Answer, isNew bool, err error) {
 	if replaced == nil {
 		return s.Make(ctx, textsByName(ctx, k.from.Parameters, diags))
 	}
@@ -226,7 +134,7 @@ func (k *maker) ask(ctx context.Context, s dynamic.Server, replaced *secret.Reco
 }
 
 // find asks where a volume is that was made before, and has the fingerprint known.
-func (k *maker) find(ctx context.Context, server dynamic.Server, known string, diags *diag.Diagnostics) (dynamic.Answer, error) {
+func (k *dynamicVolume) find(ctx context.Context, server dynamic.Server, known string, diags *diag.Diagnostics) (dynamic.Answer, error) {
 	answer, isNew, err := server.Find(ctx, textsByName(ctx, k.from.Parameters, diags), known)
 	if err == nil && isNew {
 		summary := fmt.Sprintf("Whether binding %s has its former volume is not proven", k.m.Name.ValueString())
@@ -237,7 +145,7 @@ func (k *maker) find(ctx context.Context, server dynamic.Server, known string, d
 }
 
 // other is the error of a pod that was made for another configuration. Whether a state has its volume is not known.
-func (k *maker) other() error {
+func (k *dynamicVolume) other() error {
 	return fmt.Errorf("the %s was made with another configuration of this binding, or has lost its Secret. With create_before_destroy only the "+
 		"same source can take the volume over: remove that, or give the new binding another name. If an interrupted apply left "+
 		"the pod, apply once more with what it was made with, or remove the volume by hand, and then the pod: kubectl delete pod --namespace %s %s",
@@ -245,7 +153,7 @@ func (k *maker) other() error {
 }
 
 // update makes sure that the pod runs as configured, and asks again where the volume is.
-func (k *maker) update(ctx context.Context, state model, own *privateState, diags *diag.Diagnostics) error {
+func (k *dynamicVolume) update(ctx context.Context, state model, own *privateState, diags *diag.Diagnostics) error {
 	if k.pod != nil {
 		if _, err := k.pod.Start(ctx, func() error { return k.checkStopped(ctx, state, diags) }); err != nil {
 			return err
@@ -266,7 +174,7 @@ func (k *maker) update(ctx context.Context, state model, own *privateState, diag
 }
 
 // checkStopped refuses to make the pod again while machines run with its volume.
-func (k *maker) checkStopped(ctx context.Context, state model, diags *diag.Diagnostics) error {
+func (k *dynamicVolume) checkStopped(ctx context.Context, state model, diags *diag.Diagnostics) error {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	if diags.Append(d...); !known {
 		return nil
@@ -283,10 +191,10 @@ func (k *maker) checkStopped(ctx context.Context, state model, diags *diag.Diagn
 
 // remove removes the volume, and then the pod, unless anything may still need the volume: any machine of any host, and another instance of the
 // binding. A pod that is gone is made again to remove the volume: what it made may still be there.
-func (k *maker) remove(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) error {
+func (k *dynamicVolume) remove(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) error {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
-	if now, ok := k.provider.LookupBinding(state.ID.ValueString()); ok && known && sameUnit(now, v.Images[0]) {
+	if now, ok := k.Provider.LookupBinding(state.ID.ValueString()); ok && known && sameUnit(now, v.Images[0]) {
 		return nil // this apply has given it to the instance that replaces this one
 	}
 	others, err := k.instances(ctx, own, func(string) bool { return true })
@@ -321,9 +229,9 @@ func (k *maker) remove(ctx context.Context, state model, own privateState, diags
 }
 
 // checkUnused refuses to remove a volume that any machine has, also by another binding.
-func (k *maker) checkUnused(ctx context.Context, state model, diags *diag.Diagnostics) error {
+func (k *dynamicVolume) checkUnused(ctx context.Context, state model, diags *diag.Diagnostics) error {
 	for _, key := range state.hostKeys(ctx, diags) {
-		if _, err := k.provider.Hosts.Host(key); err != nil {
+		if _, err := k.Provider.Hosts.Host(key); err != nil {
 			return fmt.Errorf("whether a machine of host %s has the volume is not known: %w. Configure it again, or take the host off the binding in an "+
 				"apply before", key, err)
 		}
@@ -333,13 +241,13 @@ func (k *maker) checkUnused(ctx context.Context, state model, diags *diag.Diagno
 	return k.checkVolumeUnused(ctx, v)
 }
 
-func (k *maker) checkVolumeUnused(ctx context.Context, v volume.Volume) error {
+func (k *dynamicVolume) checkVolumeUnused(ctx context.Context, v volume.Volume) error {
 	if len(v.Images) == 0 { // it was never bound
 		return nil
 	}
 	keys := v.Images[0].Hosts
 	if v.Images[0].Type == "network" { // any host may reach it
-		keys = k.provider.Hosts.Keys()
+		keys = k.Provider.Hosts.Keys()
 	}
 	uses, err := k.uses(ctx, v.Images[0], keys)
 	for _, u := range uses {
@@ -348,7 +256,7 @@ func (k *maker) checkVolumeUnused(ctx context.Context, v volume.Volume) error {
 	return err
 }
 
-func (k *maker) removeVolume(ctx context.Context, diags *diag.Diagnostics) error {
+func (k *dynamicVolume) removeVolume(ctx context.Context, diags *diag.Diagnostics) error {
 	server, err := k.server(ctx, diags)
 	if err == nil {
 		err = server.Remove(ctx)
@@ -358,7 +266,7 @@ func (k *maker) removeVolume(ctx context.Context, diags *diag.Diagnostics) error
 
 // refreshPod looks whether the pod is there. An update makes it again.
 func (r *binding) refreshPod(ctx context.Context, state model, own *privateState, diags *diag.Diagnostics) {
-	k, err := r.maker(ctx, state, diags)
+	k, err := r.dynamicVolume(ctx, state, diags)
 	if err != nil || k == nil || k.pod == nil {
 		addSourceError(diags, "The binding could not be read", sourcePath.AtName(dynamicSource), err)
 		return
@@ -392,5 +300,5 @@ func (r *binding) lockDynamic(ctx context.Context, m model) (unlock func()) {
 	if m.dynamic(ctx, &diags) == nil {
 		return func() {}
 	}
-	return r.provider.LockBinding(m.ID.ValueString())
+	return r.Provider.LockBinding(m.ID.ValueString())
 }

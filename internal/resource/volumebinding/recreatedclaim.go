@@ -46,7 +46,7 @@ func (r *binding) planRemade(ctx context.Context, plan *model, state model, own 
 			"and is %s now. The apply is going to refuse to go on with it: %s.", state.Name.ValueString(), top.Name, is.Images[0].Name, err))
 		return
 	}
-	if r.provider.IsApplying() {
+	if r.Provider.IsApplying() {
 		return
 	}
 	r.checkReplacement(ctx, *plan, own, &resp.Diagnostics)
@@ -64,7 +64,7 @@ func (r *binding) isRemade(ctx context.Context, plan model, own privateState) bo
 	if c == nil || own.ClaimUID == "" || !plan.isKnown(ctx, claimSource) {
 		return false
 	}
-	lists, err := r.provider.Lists()
+	lists, err := r.Provider.Lists()
 	if err != nil {
 		return false
 	}

@@ -1,0 +1,54 @@
+package providerdata
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+)
+
+// Managed is what each resource implements.
+type Managed interface {
+	resource.ResourceWithConfigure
+	resource.ResourceWithModifyPlan
+	resource.ResourceWithValidateConfig
+	resource.ResourceWithImportState
+}
+
+// Resource is embedded by each resource.
+type Resource struct {
+	// TypeName is the resource's name after that of the provider, such as disk.
+	TypeName string
+	// Provider is nil before the provider has been configured, as during validation.
+	Provider *Data
+}
+
+// Metadata names the resource.
+func (r *Resource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + r.TypeName
+}
+
+// Configure takes the data of the configured provider.
+func (r *Resource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	r.Provider = from(req.ProviderData, &resp.Diagnostics)
+}
+
+// DataSource is embedded by each data source.
+type DataSource struct {
+	// TypeName is the data source's name after that of the provider, such as host.
+	TypeName string
+	// Unreadable is the summary of errors, and Unasked what is the case while the provider is unknown, such as "no host can be asked".
+	Unreadable, Unasked string
+	// Provider is nil before the provider has been configured, as during validation.
+	Provider *Data
+}
+
+// Metadata names the data source.
+func (d *DataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + d.TypeName
+}
+
+// Configure takes the data of the configured provider.
+func (d *DataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.Provider = from(req.ProviderData, &resp.Diagnostics)
+}
