@@ -46,7 +46,7 @@ func TestVirtualMachine_ImportedDriveStaysEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, refused := &oneDomain{stored: stored}, errors.New("refused")
-	if err := (manager{host: h}).revertDisks(t.Context(), "", was, want, []string{"hda"}, false, refused); !errors.Is(err, refused) {
+	if err := (manager{log: quiet, host: h}).revertDisks(t.Context(), "", was, want, []string{"hda"}, false, refused); !errors.Is(err, refused) {
 		t.Error(err)
 	}
 	if strings.Contains(h.stored, "/seed") || !strings.Contains(h.stored, `dev="hda"`) {

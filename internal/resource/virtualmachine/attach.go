@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-log/tflog"
-
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -63,7 +61,7 @@ func (m manager) plug(ctx context.Context, uuid, kind string, stored, live *doma
 		if err != nil {
 			return nil, err
 		}
-		tflog.Info(ctx, "Plugging a device in", map[string]any{"domain": uuid, kind: key})
+		m.log.Info(ctx, "Plugging a device in", map[string]any{"domain": uuid, kind: key})
 		if err := m.host.Attach(ctx, uuid, text); err != nil {
 			return nil, fmt.Errorf("%s %s could not be plugged into the running machine: %w", kind, key, err)
 		}
@@ -80,7 +78,7 @@ func (m manager) insert(ctx context.Context, uuid string, live *domainxml.Domain
 	if err != nil {
 		return nil, err
 	}
-	tflog.Info(ctx, "Inserting a medium", map[string]any{"domain": uuid, "disk": key})
+	m.log.Info(ctx, "Inserting a medium", map[string]any{"domain": uuid, "disk": key})
 	if err := m.host.ChangeMedium(ctx, uuid, drive); err != nil {
 		return nil, err
 	}
@@ -92,7 +90,7 @@ func (m manager) insert(ctx context.Context, uuid string, live *domainxml.Domain
 func (m manager) grow(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine) {
 	for target, bytes := range live.DisksToGrow(want) {
 		if err := m.host.GrowDevice(ctx, uuid, target, bytes); err != nil {
-			tflog.Warn(ctx, "The guest was not told of grown storage", map[string]any{"machine": want.Name, "disk": target, "error": err.Error()})
+			m.log.Warn(ctx, "The guest was not told of grown storage", map[string]any{"machine": want.Name, "disk": target, "error": err.Error()})
 		}
 	}
 }

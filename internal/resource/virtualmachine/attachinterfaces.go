@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/hashicorp/terraform-plugin-log/tflog"
-
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
@@ -25,7 +23,7 @@ func (m manager) attachInterfaces(ctx context.Context, uuid string, stored, live
 		return nil, err
 	}
 	for _, w := range todo.Change {
-		tflog.Info(ctx, "Changing an interface", map[string]any{"machine": want.Name, "interface": w.Key})
+		m.log.Info(ctx, "Changing an interface", map[string]any{"machine": want.Name, "interface": w.Key})
 		if err := m.host.ChangeInterface(ctx, uuid, w.Element); err != nil {
 			return nil, fmt.Errorf("interface %s could not be changed in the running machine: %w", w.Key, err)
 		}

@@ -79,7 +79,7 @@ func TestVirtualMachine_DomainIsReadOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &counted{busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, c.active}}, map[string]int{}}
-			if err := c.do(manager{host: h}); err != nil {
+			if err := c.do(manager{log: quiet, host: h}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, h.asked); diff != "" {

@@ -142,6 +142,6 @@ func (r *machine) isStored(ctx context.Context, state model, is machineModel) (s
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()
-	stored, err := manager{host: locate(h)}.readStored(ctx, state.UUID.ValueString())
+	stored, err := r.manager(h, state.Host.ValueString()).readStored(ctx, state.UUID.ValueString())
 	return err == nil && stored.Type() == wanted.Type, err == nil
 }

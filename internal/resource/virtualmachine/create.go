@@ -12,9 +12,6 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 )
 
-// newCreation is a random identifier of a creation.
-func newCreation() string { return uuid.NewString() }
-
 // define defines the domain, marked as being created. An existing domain of that name is used only if an interrupted creation of
 // the same owner has left it; runs reports that it was running.
 func (m manager) define(ctx context.Context, want domainxml.Machine) (id string, runs bool, err error) {
@@ -100,6 +97,19 @@ func (m manager) checkInterrupted(uuid string, is domainxml.Machine) error {
 	if sameOwner {
 		err = fmt.Errorf("%w %q, which is in another state, as after the copy of a configuration's folder (give each an owner of its own), or whose state "+
 			"was lost: %w", errNameTaken, m.owner, err)
+	}
+	return err
+}
+
+// acquireAndStart has a defined machine acquire its disks, and starts it if it is to run.
+func (m manager) acquireAndStart(ctx context.Context, uuid string, want domainxml.Machine, runs bool) error {
+	want.Metadata.Owner = m.owner
+	err := m.acquire(ctx, uuid, want, disksToCheck(nil, want, true))
+	if err == nil && want.Autostart {
+		err = m.host.SetAutostart(ctx, uuid, true)
+	}
+	if err == nil && runs {
+		err = m.start(ctx, uuid)
 	}
 	return err
 }

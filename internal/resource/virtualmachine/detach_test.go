@@ -72,7 +72,7 @@ func TestLose_RemovesFromDefinition(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := (manager{host: h}).detach(t.Context(), "", live, want); !errors.Is(err, c.err) {
+			if _, _, err := (manager{log: quiet, host: h}).detach(t.Context(), "", live, want); !errors.Is(err, c.err) {
 				t.Fatalf("that it is held is not said: %v", err)
 			}
 			is, err := domainxml.Parse(h.stored)

@@ -8,26 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-log/tflog"
-
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // errExternal is the error of a machine whose disks were changed, or are being changed, outside of Terraform.
 var errExternal = errors.New("nothing was changed, because its disks were changed outside of Terraform, or are being changed")
-
-// chains are a host's calls for the chains of disks beside the XML of domains.
-type chains interface {
-	BlockJob(ctx context.Context, uuid, target string) (string, error)
-	Snapshots(ctx context.Context, uuid string) ([]string, error)
-	Overlays(ctx context.Context) ([]host.StorageVolume, error)
-}
 
 // completeExternal adds what the host has about disks whose chain was changed outside of Terraform: the names of snapshots, and the chain
 // below an overlay that was created while the domain was off, which its persistent definition lacks.
@@ -80,7 +67,7 @@ func (m manager) checkChains(ctx context.Context, uuid string, at seen, want dom
 		return err
 	}
 	if err != nil {
-		tflog.Warn(ctx, "Whether a block job runs is not known", map[string]any{"machine": is.Name, "error": err.Error()})
+		m.log.Warn(ctx, "Whether a block job runs is not known", map[string]any{"machine": is.Name, "error": err.Error()})
 	}
 	if err := refuseExternal(is, want); err != nil {
 		return err
@@ -99,7 +86,7 @@ func (m manager) checkEnd(ctx context.Context, uuid string, at seen, was domainx
 	maps.DeleteFunc(is.External, func(key string, e domainxml.External) bool { return isForgotten(e, was.Disks[key].Volume) })
 	m.completeExternal(ctx, uuid, is.External)
 	if err := m.addJobs(ctx, uuid, at.live, &is); err != nil {
-		tflog.Warn(ctx, "Whether a block job runs is not known", map[string]any{"machine": is.Name, "error": err.Error()})
+		m.log.Warn(ctx, "Whether a block job runs is not known", map[string]any{"machine": is.Name, "error": err.Error()})
 	}
 	return refuseExternal(is, domainxml.Machine{})
 }
@@ -155,47 +142,9 @@ func refuseExternal(is, want domainxml.Machine) error {
 	return fmt.Errorf("%w: %s. The guide \"Backups and snapshots\" has more", errExternal, strings.Join(why, ".\n\n"))
 }
 
-// warnOfExternal warns in every plan of changes made to the disks outside of Terraform.
-func (m model) warnOfExternal(ctx context.Context, is domainxml.Machine, diags *diag.Diagnostics) {
-	if len(is.External) == 0 {
-		return
-	}
-	was := m.was(ctx)
-	for _, key := range slices.Sorted(maps.Keys(is.External)) {
-		// Of several warnings with one summary Terraform shows only the first.
-		diags.AddAttributeWarning(diskPath(key), fmt.Sprintf("Disk %s of machine %s is not only virtclaim's", key, m.Name.ValueString()),
-			fmt.Sprintf("On host %s, %s. Until then the machine can't be updated%s.", m.Host.ValueString(),
-				guard.ExplainExternal(is.Name, key, is.External[key]), orDestroyed(is.External[key], was.Disks[key].Volume)))
-	}
-}
-
 // isForgotten reports whether a domain with a pulled disk may be removed. The overlay's header shows the pull as well, unless its master
 // was network storage: then only the domain shows that the volume in state is outdated.
 func isForgotten(e domainxml.External, v volume.Volume) bool {
 	n := len(e.Chain)
 	return e.Cut && (n >= len(v.Images) || !v.Images[n].IsRemote())
-}
-
-// orDestroyed is empty if the machine can be destroyed.
-func orDestroyed(e domainxml.External, v volume.Volume) string {
-	if isForgotten(e, v) {
-		return ""
-	}
-	return " or destroyed"
-}
-
-// withKeptVolume is a disk as read from the host, but with the volume in state if its chain was changed outside of Terraform: that volume
-// still exists and is to be restored. The defaults of cache and discard depend on the volume, and are not those of the chain.
-func (m model) withKeptVolume(key string, is domainxml.Machine) attr.Value {
-	now := diskObject(is.Disks[key])
-	was, had := m.Disks.Elements()[key].(types.Object)
-	object, ok := now.(types.Object)
-	if _, changed := is.External[key]; !changed || !had || !ok {
-		return now
-	}
-	values := object.Attributes()
-	for _, name := range []string{"volume", "cache", "discard"} {
-		values[name] = was.Attributes()[name]
-	}
-	return types.ObjectValueMust(diskTypes, values)
 }

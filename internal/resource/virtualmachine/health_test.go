@@ -34,7 +34,7 @@ func TestVirtualMachine_SuspendedGuestIsNotWaitedFor(t *testing.T) {
 		"addresses": types.SetNull(types.StringType), "agent": types.BoolValue(true), "timeout": types.StringNull(),
 	})
 	var diags diag.Diagnostics
-	m.await(t.Context(), manager{host: h}, &diags)
+	m.await(t.Context(), manager{log: quiet, host: h}, &diags)
 	if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), "there was no agent") ||
 		!strings.Contains(diags[0].Detail(), "(user), and can't respond") {
 		t.Errorf("it says %v", diags)
@@ -49,7 +49,7 @@ func TestVirtualMachine_OnlyCrashIsWarnedOfWhenOff(t *testing.T) {
 		ran, warns bool
 	}{{host.ReasonCrashed, true, true}, {host.ReasonFailed, true, true}, {host.ReasonCrashed, false, false}, {"destroyed", true, false}} {
 		var diags diag.Diagnostics
-		health{State: host.State{Reason: c.reason}, isPersistent: true}.warn(m, c.ran, &diags)
+		m.warnOfHealth(health{State: host.State{Reason: c.reason}, isPersistent: true}, c.ran, &diags)
 		if (diags.WarningsCount() == 1) != c.warns {
 			t.Errorf("%+v: it says %v", c, diags)
 		}

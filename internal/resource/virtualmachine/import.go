@@ -41,7 +41,7 @@ func (r *machine) ImportState(ctx context.Context, req resource.ImportStateReque
 		resp.Diagnostics.AddError("The machine must be renamed before it is imported", err.Error())
 		return
 	}
-	stored, err := manager{host: locate(h)}.readStored(ctx, uuid)
+	stored, err := r.manager(h, parts[0]).readStored(ctx, uuid)
 	if err != nil {
 		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
 		return

@@ -120,7 +120,7 @@ func TestInterfaces_RefusedIsNotStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &refusing{oneDomain{stored: stored}}
-	l := manager{host: h}
+	l := manager{log: quiet, host: h}
 	live, err := l.readLive(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)

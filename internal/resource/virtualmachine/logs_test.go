@@ -87,10 +87,10 @@ func TestCheckLogs_NoStorage(t *testing.T) {
 		}
 		if row.has == "" {
 			made := h(true)
-			_, _, err = manager{host: made, key: "host-a", owner: "prod"}.define(t.Context(), want)
+			_, _, err = manager{log: quiet, host: made, key: "host-a", owner: "prod"}.define(t.Context(), want)
 			check("create", made, err)
 		}
-		l := manager{host: h(false), key: "host-a", owner: "prod"}
+		l := manager{log: quiet, host: h(false), key: "host-a", owner: "prod"}
 		check("look", h(false), l.checkLogs(t.Context(), machine(row.has, ""), want))
 		if row.refused != "" {
 			for what, try := range map[string]func(manager) error{
@@ -98,7 +98,7 @@ func TestCheckLogs_NoStorage(t *testing.T) {
 				"change": func(l manager) error { _, _, _, err := l.change(t.Context(), want.UUID, want, power{}); return err },
 			} {
 				there := h(false)
-				check(what, there, try(manager{host: there, key: "host-a", owner: "prod"}))
+				check(what, there, try(manager{log: quiet, host: there, key: "host-a", owner: "prod"}))
 			}
 		}
 	}

@@ -7,52 +7,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
-
-// domains are the calls of a host that a manager needs.
-type domains interface {
-	LookupByName(ctx context.Context, name string) (uuid string, err error)
-	Define(ctx context.Context, xml string) (uuid string, err error)
-	StoredXML(ctx context.Context, uuid string) (string, error)
-	LiveXML(ctx context.Context, uuid string) (string, error)
-	SavedXML(ctx context.Context, uuid string) (string, error)
-	State(ctx context.Context, uuid string) (host.State, error)
-	IsPersistent(ctx context.Context, uuid string) (bool, error)
-	DiskError(ctx context.Context, uuid string) (target string, noSpace bool, err error)
-	Start(ctx context.Context, uuid string) error
-	DeleteVolume(ctx context.Context, pool, name string) error
-	VolumePart(ctx context.Context, pool, name string, offset, n int64) ([]byte, error)
-	Stop(ctx context.Context, uuid string, force bool) error
-	Undefine(ctx context.Context, uuid string) error
-
-	guard.Host
-	guard.Waiter
-	content.Locator
-	content.OpenFiles
-	KnownOverlays(ctx context.Context, pool string) ([]host.StorageVolume, error)
-	AwaitDevice(ctx context.Context, uuid, target string) error
-	chains
-	Attach(ctx context.Context, uuid, deviceXML string) error
-	ChangeInterface(ctx context.Context, uuid, deviceXML string) error
-	Addresses(ctx context.Context, uuid string, agent bool) map[string][]string
-	Leases(ctx context.Context) (map[host.Lease]int64, error)
-	AwaitEvery(ctx context.Context, interval time.Duration, uuid string, done func(context.Context) (bool, error)) error
-	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
-	ChangeDevice(ctx context.Context, uuid, deviceXML string) error
-	GrowDevice(ctx context.Context, uuid, target string, bytes int64) error
-	SetLiveNames(ctx context.Context, uuid, title, description string) error
-	Autostart(ctx context.Context, uuid string) (bool, error)
-	SetAutostart(ctx context.Context, uuid string, on bool) error
-	SetVCPUs(ctx context.Context, uuid string, n uint) error
-	SetMemory(ctx context.Context, uuid string, kib uint, there func(liveXML string) (bool, error)) error
-	MemoryChanges(ctx context.Context, uuid string, other func(liveXML string) (bool, error)) (bool, error)
-}
 
 // manager manages a machine on one host, from its definition to its end. It does not use Terraform's types.
 type manager struct {
@@ -74,6 +36,21 @@ type manager struct {
 	leases map[host.Lease]int64
 	// warn shows a warning to the user.
 	warn func(summary, detail string)
+	log  log
+}
+
+// log says what a manager does, with fields, and until it is stopped what it waits for.
+type log struct {
+	Info, Warn func(ctx context.Context, what string, fields ...map[string]any)
+	Progress   func(ctx context.Context, what string, fields map[string]any) (stop func())
+}
+
+// newManager returns the manager of a host, which is one of all under that key.
+func newManager(h domains, key, owner string, all *host.Registry, log log) manager {
+	return manager{
+		host: locate(h), key: key, owner: owner, creation: uuid.NewString(), all: guard.HostsOf(all), parsed: parsed{}, seen: map[string]*content.Seen{},
+		hosts: func(key string) (guard.Waiter, error) { return all.Host(key) }, log: log,
+	}
 }
 
 // redefine writes want into the stored definition.
@@ -337,30 +314,4 @@ func (m manager) prepareUndefine(ctx context.Context, at seen) error {
 		_, err = m.host.Define(ctx, text)
 	}
 	return err
-}
-
-// observe reads the stored definition, which the configuration describes; how the running domain differs from it; and its addresses.
-func (m manager) observe(ctx context.Context, uuid string) (is domainxml.Machine, at seen, err error) {
-	if at, err = m.see(ctx, uuid); err == nil {
-		is, err = m.describe(ctx, uuid, at)
-	}
-	return is, at, err
-}
-
-// describe is observe of what was just read.
-func (m manager) describe(ctx context.Context, uuid string, at seen) (is domainxml.Machine, err error) {
-	if is, err = at.machine(); err != nil {
-		return is, err
-	}
-	is.State = at.state.String()
-	if at.live != nil {
-		if err := is.Compare(at.live); err != nil {
-			return is, err
-		}
-		m.reach(ctx, uuid, &is)
-	} else if is.Run != "" && at.state.Reason != host.ReasonDestroyed { // without power, the root disk may tell of the run before
-		m.addProgram(ctx, &is)
-	}
-	m.completeExternal(ctx, uuid, is.External)
-	return is, nil
 }

@@ -16,6 +16,13 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
+// quiet is a log that nobody reads.
+var quiet = log{
+	Info:     func(context.Context, string, ...map[string]any) {},
+	Warn:     func(context.Context, string, ...map[string]any) {},
+	Progress: func(context.Context, string, map[string]any) (stop func()) { return func() {} },
+}
+
 // busy is a host with a domain whose guest keeps running: it has no call to undefine it, and none to stop it while it runs.
 type busy struct{ leftOver }
 
@@ -57,7 +64,7 @@ func TestVirtualMachine_UpdateCalls(t *testing.T) {
 	}
 	for _, active := range []bool{true, false} {
 		h := &busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, active}}
-		_, pending, started, err := manager{host: h, owner: "prod"}.change(t.Context(), was.UUID, want, power{on: active})
+		_, pending, started, err := manager{log: quiet, host: h, owner: "prod"}.change(t.Context(), was.UUID, want, power{on: active})
 		if err != nil || started || active && !strings.Contains(strings.Join(pending, " "), "boot") {
 			t.Errorf("active %v: pending is %v, started %v, %v", active, pending, started, err)
 		}
@@ -101,7 +108,7 @@ func TestVirtualMachine_TooFewPorts(t *testing.T) {
 	}
 	for _, restart := range []bool{false, true} {
 		h := &restarting{busy: busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text, err: errors.New("no more available PCI slots")}, true}}}
-		_, _, started, err := manager{host: h}.change(t.Context(), "", want, power{on: true, restart: restart})
+		_, _, started, err := manager{log: quiet, host: h}.change(t.Context(), "", want, power{on: true, restart: restart})
 		if restart && (err != nil || !started || h.starts != 1 || strings.Count(h.stored, "<interface") != 3) {
 			t.Errorf("restarted %d times: %v, stored is %s", h.starts, err, h.stored)
 		}
@@ -140,7 +147,7 @@ func TestVirtualMachine_WaitForTimeoutIsWarning(t *testing.T) {
 			cancel()
 		}
 		h := &busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, c.active}}
-		m.await(ctx, manager{host: h}, &diags)
+		m.await(ctx, manager{log: quiet, host: h}, &diags)
 		cancel()
 		if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), c.want) {
 			t.Errorf("%s: %v", name, diags)

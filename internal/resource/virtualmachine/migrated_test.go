@@ -46,7 +46,7 @@ func TestCheckHere(t *testing.T) {
 		"its own host is down":               {&shown{err: down}, &shown{is: off}, down},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := manager{host: c.own, key: "a", all: others(c.other)}
+			l := manager{log: quiet, host: c.own, key: "a", all: others(c.other)}
 			err := l.checkHere(t.Context(), "web")
 			if !errors.Is(err, c.want) || errors.Is(err, guard.ErrUnanswered) != errors.Is(c.want, guard.ErrUnanswered) {
 				t.Errorf("got %v, want %v", err, c.want)
@@ -109,7 +109,7 @@ func TestStop_MigratedMeanwhile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &leaving{shown: on, after: c.after, isPersistent: !c.isTransient}
-			l := manager{host: h, key: "a", all: others(&c.other)}
+			l := manager{log: quiet, host: h, key: "a", all: others(&c.other)}
 			at, err := l.see(t.Context(), "web")
 			if err != nil {
 				t.Fatal(err)

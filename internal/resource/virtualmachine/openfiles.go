@@ -7,15 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-log/tflog"
-
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -55,6 +50,21 @@ func openFiles(live *domainxml.Domain, wanted func(key string) volume.Image, isG
 		}
 	}
 	return all, nil
+}
+
+// openFilesOfPlan are such disks of a running domain among those that a plan changes, as far as no domain needs to be started to prove it: the
+// apply does that.
+func (m manager) openFilesOfPlan(ctx context.Context, uuid string, wanted map[string]volume.Volume, changed []string) ([]openFile, error) {
+	live, err := m.readLive(ctx, uuid)
+	if err != nil {
+		return nil, err
+	}
+	return openFiles(live, func(key string) volume.Image { return topOf(wanted[key]) }, func(f *openFile) (bool, error) {
+		if !slices.Contains(changed, f.Key) || f.isUnnoted() || f.isOfClaim() {
+			return false, nil
+		}
+		return content.IsGone(ctx, m.host, f.Volume.Images[0])
+	})
 }
 
 // isUnnoted reports whether the metadata doesn't have which file of that name the guest has open: it was started, or the disk attached,
@@ -173,7 +183,7 @@ func (m manager) isThereByLedger(ctx context.Context, disk volume.Image) bool {
 	}
 	is, err := content.Inspect(ctx, m.host, disk)
 	if err != nil {
-		tflog.Warn(ctx, "Whether a disk is still there is not known", map[string]any{"disk": disk.Name, "error": err.Error()})
+		m.log.Warn(ctx, "Whether a disk is still there is not known", map[string]any{"disk": disk.Name, "error": err.Error()})
 	}
 	return err == nil && !is.IsGone(disk) && !is.ProvesItself(disk)
 }
@@ -229,76 +239,6 @@ func topOf(v volume.Volume) volume.Image {
 		return volume.Image{}
 	}
 	return v.Images[0]
-}
-
-// warnOfOpenFiles warns in each plan that changes a disk whose file only the guest still has, and describes what the apply does. The host
-// is queried only in this case. If it does not answer, the apply checks again.
-func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *resource.ModifyPlanResponse) {
-	if r.provider.IsApplying() || plan.Disks.IsUnknown() || !plan.Host.Equal(state.Host) || !state.Running.ValueBool() {
-		return
-	}
-	wanted, changed := plan.changedDisks(ctx, state, &resp.Diagnostics)
-	h, err := r.provider.Hosts.Host(state.Host.ValueString())
-	if err != nil || len(changed) == 0 {
-		return
-	}
-	live, err := manager{host: locate(h)}.readLive(ctx, state.UUID.ValueString())
-	var all []openFile
-	if err == nil {
-		all, err = openFiles(live, func(key string) volume.Image { return wanted[key] }, func(f *openFile) (bool, error) {
-			if !slices.Contains(changed, f.Key) || f.isUnnoted() || f.isOfClaim() {
-				return false, nil // a plan starts no domain on a host to prove it: the apply does
-			}
-			return content.IsGone(ctx, h, f.Volume.Images[0])
-		})
-	}
-	if err != nil {
-		tflog.Warn(ctx, "Which files the guest has open is not known", map[string]any{"machine": state.Name.ValueString(), "error": err.Error()})
-		return
-	}
-	ends := !plan.Running.ValueBool() || len(resp.RequiresReplace) > 0
-	for _, f := range all {
-		plan.warnOfOpenFile(f, ends, &resp.Diagnostics)
-	}
-}
-
-// changedDisks are the keys of disks that are changed, or pending for the next start, and the known top images by key.
-func (m model) changedDisks(ctx context.Context, state model, diags *diag.Diagnostics) (wanted map[string]volume.Image, changed []string) {
-	wanted = map[string]volume.Image{}
-	disks, pending := m.disks(ctx, diags), state.pending(ctx, diags)
-	for key, was := range state.disks(ctx, diags) {
-		is, has := disks[key]
-		if v, ok, _ := tfvalue.VolumeFrom(ctx, is.Volume); has && ok {
-			wanted[key] = topOf(v)
-		}
-		if !has || !was.Volume.Equal(is.Volume) || slices.Contains(pending, "disk "+key) {
-			changed = append(changed, key)
-		}
-	}
-	return wanted, changed
-}
-
-// warnOfOpenFile warns of what an apply does about a file that only the guest still has. Of several warnings with one summary Terraform
-// shows only the first.
-func (m model) warnOfOpenFile(f openFile, ends bool, diags *diag.Diagnostics) {
-	name := m.Name.ValueString()
-	how := fmt.Sprintf("Machine %s has a file of disk %s open that is gone", name, f.Key)
-	does := "An apply does not take it from the running guest: it is refused, or changes what the next start opens. With allow_restart = true, an " +
-		"apply discards what the guest has written."
-	switch {
-	case f.moved:
-		how = fmt.Sprintf("Machine %s has another file of disk %s open", name, f.Key)
-		does = "Until then an apply is refused, also with allow_restart = true."
-		if ends {
-			does = "This apply stops the machine, and its next start opens the file that the state names."
-		}
-	case ends:
-		does = "This apply discards what the guest has written, because it stops the machine."
-	case m.AllowRestart.ValueBool():
-		does = "This apply discards what the guest has written, because allow_restart = true allows it to. To keep it, do not apply: set " +
-			"allow_restart = false, or save it first."
-	}
-	diags.AddAttributeWarning(diskPath(f.Key), how, fmt.Sprintf("On host %s, %s\n\n%s", m.Host.ValueString(), f.explain(name), does))
 }
 
 // A running guest also keeps the masters open that it was started with. If one was deleted or replaced, QEMU may have the only copy, which

@@ -131,16 +131,16 @@ func TestCheckOpenFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := &withFiles{leftOver: leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, !c.off}, files: c.files, locked: c.locked}
-			at, err := manager{host: h}.see(t.Context(), "")
+			at, err := manager{log: quiet, host: h}.see(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = manager{host: h}.checkOpenFiles(t.Context(), "", at.live, want, c.restarts)
+			err = manager{log: quiet, host: h}.checkOpenFiles(t.Context(), "", at.live, want, c.restarts)
 			if errors.Is(err, errOpen) != (c.refuse != "") || err != nil && !strings.Contains(err.Error(), c.refuse) {
 				t.Errorf("got %v, want %q", err, c.refuse)
 			}
 			h.err = errors.New("no answer")
-			if err := (manager{host: h}).checkOpenFiles(t.Context(), "", at.live, want, c.restarts); (c.refuse == isGone || c.refuse == isOther) && err == nil {
+			if err := (manager{log: quiet, host: h}).checkOpenFiles(t.Context(), "", at.live, want, c.restarts); (c.refuse == isGone || c.refuse == isOther) && err == nil {
 				t.Error("a host that does not tell was believed")
 			}
 		})
@@ -192,7 +192,7 @@ func TestCheckExchanged_Masters(t *testing.T) {
 		"gone":        {"", true, true},
 	} {
 		h := &overMaster{withFiles{leftOver: leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, true}}, c.modified}
-		m := manager{host: h}
+		m := manager{log: quiet, host: h}
 		if err := m.checkExchanged(t.Context(), "", live, "web"); errors.Is(err, content.ErrMasterChanged) != c.destroy || err != nil && !c.destroy {
 			t.Errorf("%s: a destroy: %v", name, err)
 		}

@@ -24,7 +24,7 @@ func (h silent) VolumeAt(context.Context, string) (host.StorageVolume, error) {
 // A host that does not answer says nothing about its disks.
 func TestManager_SilentHostIsNoContradiction(t *testing.T) {
 	gone := &host.UnreachableError{Err: errors.New("connection reset")}
-	m := manager{host: silent{err: gone}}
+	m := manager{log: quiet, host: silent{err: gone}}
 	want := domainxml.Machine{Disks: map[string]domainxml.Disk{"root": {Volume: volume.Volume{Images: []volume.Image{
 		{Type: "file", Format: "qcow2", Name: "/ssd/web", Generation: "one", AccessMode: volume.WriteExclusive},
 	}}}}}

@@ -2,7 +2,6 @@
 package virtualmachine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +14,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -109,15 +108,8 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		plan.complete(ctx, is)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
-	want.Metadata.Owner = r.provider.Owner
 	if err == nil {
-		err = mgr.acquire(ctx, uuid, want, disksToCheck(nil, want, true))
-	}
-	if err == nil && want.Autostart {
-		err = mgr.host.SetAutostart(ctx, uuid, true)
-	}
-	if err == nil && plan.Running.ValueBool() {
-		err = mgr.start(ctx, uuid)
+		err = mgr.acquireAndStart(ctx, uuid, want, plan.Running.ValueBool())
 	}
 	if err == nil {
 		err = plan.finalize(ctx, mgr, want, &resp.Diagnostics)
@@ -171,10 +163,7 @@ func (m *model) finalize(ctx context.Context, mgr manager, want domainxml.Machin
 
 // manager returns the manager of the machines on a host.
 func (r *machine) manager(h *host.Host, key string) manager {
-	return manager{
-		host: locate(h), key: key, owner: r.provider.Owner, creation: newCreation(), all: guard.HostsOf(r.provider.Hosts), parsed: parsed{}, seen: map[string]*content.Seen{},
-		hosts: func(key string) (guard.Waiter, error) { return r.provider.Hosts.Host(key) },
-	}
+	return newManager(h, key, r.provider.Owner, r.provider.Hosts, log{Info: tflog.Info, Warn: tflog.Warn, Progress: tfvalue.Progress})
 }
 
 // Read reads the machine from the host. Only libvirt's own not-found error removes it from the state; a domain of its name with another
@@ -198,16 +187,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		return
 	}
 	mgr := r.manager(h, state.Host.ValueString())
-	is, at, err := mgr.observe(ctx, state.UUID.ValueString())
-	if err == nil {
-		err = mgr.ignoreChangingMemory(ctx, state.UUID.ValueString(), &is.Drift)
-	}
-	if err == nil {
-		is.Autostart, err = h.Autostart(ctx, state.UUID.ValueString())
-	}
-	if errors.Is(err, host.ErrNotFound) || err == nil && at.live == nil && state.Running.ValueBool() {
-		err = cmp.Or(mgr.checkHere(ctx, state.UUID.ValueString()), err)
-	}
+	is, at, err := mgr.refresh(ctx, state.UUID.ValueString(), state.Running.ValueBool())
 	switch {
 	case errors.Is(err, guard.ErrMigrated):
 		resp.Diagnostics.AddWarning("A machine is missing or was migrated", fmt.Sprintf("Machine %s on host %s: %s. Until then it is neither read nor changed.",
@@ -260,14 +240,9 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	plan.warnOfPending(pending, &resp.Diagnostics)
 	if started || plan.waits(state) {
 		plan.await(ctx, mgr, &resp.Diagnostics)
+		now = seen{} // it has changed since
 	}
-	if now.stored == nil || started || plan.waits(state) {
-		now, err = mgr.see(ctx, plan.UUID.ValueString())
-	}
-	var is domainxml.Machine
-	if err == nil {
-		is, err = mgr.describe(ctx, plan.UUID.ValueString(), now)
-	}
+	is, err := mgr.describe(ctx, plan.UUID.ValueString(), now)
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine was changed but could not be read", err)
 		return

@@ -37,7 +37,7 @@ func TestVirtualMachine_ResumedCreateReportsRunning(t *testing.T) {
 	}
 	for _, active := range []bool{true, false} {
 		h := &leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, active}
-		id, runs, err := manager{host: h, owner: "prod"}.define(t.Context(), want)
+		id, runs, err := manager{log: quiet, host: h, owner: "prod"}.define(t.Context(), want)
 		if id != "found" || runs != active || err != nil {
 			t.Errorf("active %v: %s runs %v, %v", active, id, runs, err)
 		}
@@ -63,7 +63,7 @@ func TestDefine_TakenName(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := &leftOver{stubborn: stubborn{oneDomain: oneDomain{stored: text}}}
-		_, _, err = manager{host: h, owner: c.owner}.define(t.Context(), want)
+		_, _, err = manager{log: quiet, host: h, owner: c.owner}.define(t.Context(), want)
 		if err == nil || errors.Is(err, errNameTaken) != c.waits || h.stored != text {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -89,7 +89,7 @@ func (h *destroyed) StoredXML(context.Context, string) (string, error) { return 
 func TestDefine_DestroyedMeanwhile(t *testing.T) {
 	h := &destroyed{}
 	want := domainxml.Machine{Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu"}
-	if _, _, err := (manager{host: h, owner: "prod"}).define(t.Context(), want); err != nil || h.stored == "" {
+	if _, _, err := (manager{log: quiet, host: h, owner: "prod"}).define(t.Context(), want); err != nil || h.stored == "" {
 		t.Errorf("stored is %q: %v", h.stored, err)
 	}
 }

@@ -75,7 +75,7 @@ func TestVirtualMachine_RefusedChangeIsNotStored(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := &stubborn{oneDomain: oneDomain{stored: text}, live: text, err: c.err}
-			l := manager{host: h}
+			l := manager{log: quiet, host: h}
 			if err := l.redefine(t.Context(), "", c.want); err != nil {
 				t.Fatal(err)
 			}

@@ -81,7 +81,7 @@ func TestScale_ChangingBalloonIsNotDrift(t *testing.T) {
 		"it changes": {2380, 2000, 0}, "it is there": {2380, 1024, 0}, "it stays": {2380, 2380, 2380 << 10}, "it is taken more": {512, 512, 512 << 10},
 	} {
 		h := &ballooning{busy{leftOver{stubborn{oneDomain: oneDomain{stored: with(1024)}, live: with(c.live)}, true}}, with(c.later)}
-		m := manager{host: h}
+		m := manager{log: quiet, host: h}
 		got, _, err := m.observe(t.Context(), "")
 		if err == nil {
 			err = m.ignoreChangingMemory(t.Context(), "", &got.Drift)

@@ -25,7 +25,7 @@ func TestVirtualMachine_UnplugLeavesTimeForRestart(t *testing.T) {
 		} {
 			for mayRestart, want := range map[bool]time.Duration{true: c.restarts, false: c.stays} {
 				ctx, cancel := context.WithTimeout(t.Context(), c.timeout)
-				limited, done := manager{mayRestart: mayRestart}.unplugging(ctx, "web", "disk data")
+				limited, done := manager{log: quiet, mayRestart: mayRestart}.unplugging(ctx, "web", "disk data")
 				if deadline, _ := limited.Deadline(); time.Until(deadline) != want {
 					t.Errorf("of %s, restart %v, it is %s, not %s", c.timeout, mayRestart, time.Until(deadline), want)
 				}

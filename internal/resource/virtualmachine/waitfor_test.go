@@ -89,7 +89,7 @@ func TestWaitFor_Impossible(t *testing.T) {
 				"addresses": keySet(c.addresses...), "agent": types.BoolValue(c.agent), "timeout": types.StringNull(),
 			})
 			var diags diag.Diagnostics
-			m.await(t.Context(), manager{host: h}, &diags)
+			m.await(t.Context(), manager{log: quiet, host: h}, &diags)
 			var got []string
 			for _, d := range diags {
 				got = append(got, d.Summary())
@@ -144,7 +144,7 @@ func TestWaitFor_LeaseOfRunBefore(t *testing.T) {
 		"the answer of an agent": {before: 100, now: 100, agent: true, counts: true},
 	} {
 		h := &leased{saved: c.saved, end: c.before}
-		m := manager{host: h, leases: map[host.Lease]int64{{MAC: "of an earlier boot"}: 1}}
+		m := manager{log: quiet, host: h, leases: map[host.Lease]int64{{MAC: "of an earlier boot"}: 1}}
 		if err := m.boot(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}

@@ -72,3 +72,50 @@ func (at seen) machine() (domainxml.Machine, error) {
 	is, err := at.stored.Machine()
 	return is.WithoutTentative(), err
 }
+
+// observe reads the stored definition, which the configuration describes; how the running domain differs from it; and its addresses.
+func (m manager) observe(ctx context.Context, uuid string) (is domainxml.Machine, at seen, err error) {
+	if at, err = m.see(ctx, uuid); err == nil {
+		is, err = m.describe(ctx, uuid, at)
+	}
+	return is, at, err
+}
+
+// refresh is observe for a refresh: without the memory that is still changing, with autostart, and guard.ErrMigrated for a machine that ran and
+// may run on another host by now.
+func (m manager) refresh(ctx context.Context, uuid string, ran bool) (is domainxml.Machine, at seen, err error) {
+	is, at, err = m.observe(ctx, uuid)
+	if err == nil {
+		err = m.ignoreChangingMemory(ctx, uuid, &is.Drift)
+	}
+	if err == nil {
+		is.Autostart, err = m.host.Autostart(ctx, uuid)
+	}
+	if errors.Is(err, host.ErrNotFound) || err == nil && at.live == nil && ran {
+		err = cmp.Or(m.checkHere(ctx, uuid), err)
+	}
+	return is, at, err
+}
+
+// describe is observe of what was just read; what is empty is read first.
+func (m manager) describe(ctx context.Context, uuid string, at seen) (is domainxml.Machine, err error) {
+	if at.stored == nil {
+		if at, err = m.see(ctx, uuid); err != nil {
+			return is, err
+		}
+	}
+	if is, err = at.machine(); err != nil {
+		return is, err
+	}
+	is.State = at.state.String()
+	if at.live != nil {
+		if err := is.Compare(at.live); err != nil {
+			return is, err
+		}
+		m.reach(ctx, uuid, &is)
+	} else if is.Run != "" && at.state.Reason != host.ReasonDestroyed { // without power, the root disk may tell of the run before
+		m.addProgram(ctx, &is)
+	}
+	m.completeExternal(ctx, uuid, is.External)
+	return is, nil
+}

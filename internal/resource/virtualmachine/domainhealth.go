@@ -3,19 +3,70 @@ package virtualmachine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
+
+// health is the state of a machine on a host beyond definition and power state.
+type health struct {
+	host.State
+	isPersistent bool
+	// halted describes the disk, and its storage, that an I/O error has halted; empty without one.
+	halted string
+}
+
+func (m manager) health(ctx context.Context, uuid string, at seen) (is health, err error) {
+	is.State = at.state
+	if !is.Active {
+		return is, nil
+	}
+	if is.isPersistent, err = m.host.IsPersistent(ctx, uuid); err != nil || is.Responsive {
+		return is, err
+	}
+	if is.halted, err = m.halted(ctx, uuid, at.live); err != nil { // a QEMU that does not answer is no reason to fail
+		m.log.Warn(ctx, "Which disk has halted the machine is not known", map[string]any{"domain": uuid, "error": err.Error()})
+	}
+	return is, nil
+}
+
+// halted returns the disk that an I/O error has halted, under its key in the configuration.
+func (m manager) halted(ctx context.Context, uuid string, live *domainxml.Domain) (string, error) {
+	target, noSpace, err := m.host.DiskError(ctx, uuid)
+	if err != nil || target == "" {
+		return "", err
+	}
+	what := "has an I/O error"
+	if noSpace {
+		what = "has no space left"
+	}
+	for _, d := range live.Attached() {
+		if d.Target == target && len(d.Volume.Images) > 0 {
+			return fmt.Sprintf("Disk %s (%s on %s) %s. ", d.Key, target, d.Volume.Images[0].Name, what), nil
+		}
+	}
+	return fmt.Sprintf("Disk %s %s. ", target, what), nil
+}
+
+// persist defines a transient domain with the definition that it was started with, which libvirt still has. Its guest keeps running.
+func (m manager) persist(ctx context.Context, uuid string, at seen) error {
+	if at.live == nil {
+		return nil
+	}
+	is, err := m.host.IsPersistent(ctx, uuid)
+	if err != nil || is {
+		return err
+	}
+	text, err := m.host.StoredXML(ctx, uuid)
+	if err == nil {
+		_, err = m.host.Define(ctx, text)
+	}
+	return err
+}
 
 // addProgram adds to a machine that is off how its program has ended, which the init writes to the root disk. The guest may have written anything
 // there, or nothing: without an exit code there is none in the state.
@@ -30,7 +81,7 @@ func (m manager) addProgram(ctx context.Context, is *domainxml.Machine) {
 		}
 		status, err := m.programStatus(ctx, d.Volume.Images[0].Name, d.Volume.Images[0].Format)
 		if err != nil {
-			tflog.Warn(ctx, "How a program has ended is not known", map[string]any{"machine": is.Name, "error": err.Error()})
+			m.log.Warn(ctx, "How a program has ended is not known", map[string]any{"machine": is.Name, "error": err.Error()})
 		}
 		switch status.State {
 		case guestinit.Exited:
@@ -68,30 +119,4 @@ func (r volumeReader) ReadAt(p []byte, offset int64) (int, error) {
 		err = io.EOF
 	}
 	return n, err
-}
-
-// goneOff is the error of a machine that is off while it is waited for.
-func goneOff(is domainxml.Machine) error {
-	switch {
-	case is.RunError != "":
-		return fmt.Errorf("it has gone off: its program could not be started: %s", is.RunError)
-	case is.ExitCode != nil:
-		return fmt.Errorf("it has gone off: its program has ended with the exit code %d", *is.ExitCode)
-	}
-	return errors.New("it has gone off")
-}
-
-func readExitCode(m *model, is domainxml.Machine) {
-	m.ExitCode = types.Int64Null()
-	if is.ExitCode != nil {
-		m.ExitCode = types.Int64Value(int64(*is.ExitCode))
-	}
-}
-
-// warnOfProgram warns of a program that could not be started.
-func (m model) warnOfProgram(is domainxml.Machine, diags *diag.Diagnostics) {
-	if is.RunError != "" {
-		diags.AddAttributeWarning(runPath, fmt.Sprintf("The program of machine %s was not started", m.Name.ValueString()),
-			fmt.Sprintf("Machine %s on host %s went off again, because: %s", m.Name.ValueString(), m.Host.ValueString(), is.RunError))
-	}
 }
