@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -18,7 +19,7 @@ import (
 // refuseMigrated refuses a plan that changes the disks of a machine that was migrated, or may be on a host that does not answer. Terraform
 // destroys or replaces a disk before it updates the machine: the storage's binding would be detached from the guest on the other host, and
 // for a disk nothing would show any more that it was this machine's.
-func (r *machine) refuseMigrated(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
+func (r *virtualMachine) refuseMigrated(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	if r.provider.IsApplying() || plan.Disks.IsUnknown() {
 		return
 	}
@@ -31,14 +32,14 @@ func (r *machine) refuseMigrated(ctx context.Context, plan, state model, diags *
 	if err != nil || !differs {
 		return
 	}
-	if err = r.manager(h, state.Host.ValueString()).checkHere(ctx, state.UUID.ValueString()); errors.Is(err, guard.ErrMigrated) {
+	if err = r.manager(h, state.Host.ValueString()).CheckHere(ctx, state.UUID.ValueString()); errors.Is(err, guard.ErrMigrated) {
 		addError(diags, state, "Disks of a missing or migrated machine can't be changed", err)
 	}
 }
 
 // warnOfOpenFiles warns in each plan that changes a disk whose file only the guest still has, and describes what the apply does. The host
 // is queried only in this case. If it does not answer, the apply checks again.
-func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *resource.ModifyPlanResponse) {
+func (r *virtualMachine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *resource.ModifyPlanResponse) {
 	if r.provider.IsApplying() || plan.Disks.IsUnknown() || !plan.Host.Equal(state.Host) || !state.Running.ValueBool() {
 		return
 	}
@@ -47,7 +48,7 @@ func (r *machine) warnOfOpenFiles(ctx context.Context, plan, state model, resp *
 	if err != nil || len(changed) == 0 {
 		return
 	}
-	all, err := r.manager(h, state.Host.ValueString()).openFilesOfPlan(ctx, state.UUID.ValueString(), wanted, changed)
+	all, err := r.manager(h, state.Host.ValueString()).OpenFilesOfPlan(ctx, state.UUID.ValueString(), wanted, changed)
 	if err != nil {
 		tflog.Warn(ctx, "Which files the guest has open is not known", map[string]any{"machine": state.Name.ValueString(), "error": err.Error()})
 		return
@@ -76,13 +77,13 @@ func (m model) changedDisks(ctx context.Context, state model, diags *diag.Diagno
 
 // warnOfOpenFile warns of what an apply does about a file that only the guest still has. Of several warnings with one summary Terraform
 // shows only the first.
-func (m model) warnOfOpenFile(f openFile, ends bool, diags *diag.Diagnostics) {
+func (m model) warnOfOpenFile(f machine.OpenFile, ends bool, diags *diag.Diagnostics) {
 	name := m.Name.ValueString()
 	how := fmt.Sprintf("Machine %s has a file of disk %s open that is gone", name, f.Key)
 	does := "An apply does not take it from the running guest: it is refused, or changes what the next start opens. With allow_restart = true, an " +
 		"apply discards what the guest has written."
 	switch {
-	case f.moved:
+	case f.Moved:
 		how = fmt.Sprintf("Machine %s has another file of disk %s open", name, f.Key)
 		does = "Until then an apply is refused, also with allow_restart = true."
 		if ends {
@@ -94,5 +95,5 @@ func (m model) warnOfOpenFile(f openFile, ends bool, diags *diag.Diagnostics) {
 		does = "This apply discards what the guest has written, because allow_restart = true allows it to. To keep it, do not apply: set " +
 			"allow_restart = false, or save it first."
 	}
-	diags.AddAttributeWarning(diskPath(f.Key), how, fmt.Sprintf("On host %s, %s\n\n%s", m.Host.ValueString(), f.explain(name), does))
+	diags.AddAttributeWarning(diskPath(f.Key), how, fmt.Sprintf("On host %s, %s\n\n%s", m.Host.ValueString(), f.Explain(name), does))
 }

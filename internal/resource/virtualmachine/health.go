@@ -14,6 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -30,9 +31,9 @@ var cures = map[string]string{
 	"pmsuspended":        "Its guest has put itself to sleep. Wake it: virsh dompmwakeup %s.",
 }
 
-// warnOfHealth warns of an unhealthy machine that would otherwise be unchanged in a plan. Of several warnings with one summary Terraform shows only
-// the first.
-func (m model) warnOfHealth(is health, ran bool, diags *diag.Diagnostics) {
+// warnOfHealth warns of an unhealthy machine that would otherwise be unchanged in a plan. Of several warnings with one summary
+// Terraform shows only the first.
+func (m model) warnOfHealth(is machine.Health, ran bool, diags *diag.Diagnostics) {
 	name, where := m.Name.ValueString(), fmt.Sprintf("Machine %s on host %s", m.Name.ValueString(), m.Host.ValueString())
 	switch {
 	case is.Active && !is.Responsive:
@@ -46,14 +47,14 @@ func (m model) warnOfHealth(is health, ran bool, diags *diag.Diagnostics) {
 		diags.AddWarning(fmt.Sprintf("Machine %s is %s", name, is.State),
 			fmt.Sprintf("%s is %s: its guest does nothing. %s%s Or give up what its memory has, as after a power cut: apply running = false and "+
 				"force_stop = true, then running = true. Until then it can neither be shut down nor acknowledge an unplug.",
-				where, is.Describe(), is.halted, cure))
+				where, is.Describe(), is.Halted, cure))
 	case !is.Active && ran && (is.Reason == host.ReasonCrashed || is.Reason == host.ReasonFailed):
 		// Terraform shows it after an apply, too, which has started the machine.
 		diags.AddWarning(fmt.Sprintf("Machine %s had %s", name, is.Reason),
 			fmt.Sprintf("%s was found %s: it was neither shut down nor turned off. An apply starts it (running = true). Its log on the "+
 				"host says more: /var/log/libvirt/qemu/%s.log", where, is.Describe(), name))
 	}
-	if is.Active && !is.isPersistent {
+	if is.Active && !is.IsPersistent {
 		diags.AddWarning(fmt.Sprintf("Machine %s has no stored definition", name),
 			where+" runs and is transient: it was undefined, or started without a definition. It disappears when it is off. The next "+
 				"apply defines it again, as it is; its guest keeps running.")
@@ -61,15 +62,15 @@ func (m model) warnOfHealth(is health, ran bool, diags *diag.Diagnostics) {
 }
 
 // examine reads a machine's health into the model, and warns if it is unhealthy.
-func (m *model) examine(ctx context.Context, l manager, at seen, ran bool, diags *diag.Diagnostics) error {
-	is, err := l.health(ctx, m.UUID.ValueString(), at)
+func (m *model) examine(ctx context.Context, l machine.Manager, at machine.Observation, ran bool, diags *diag.Diagnostics) error {
+	is, err := l.Health(ctx, m.UUID.ValueString(), at)
 	if errors.Is(err, host.ErrNotFound) {
 		return nil // it was removed just now: the next read reports that
 	}
 	if err != nil {
 		return err
 	}
-	if is.Active && !is.isPersistent {
+	if is.Active && !is.IsPersistent {
 		m.State = types.StringValue(m.State.ValueString() + transient)
 	}
 	m.warnOfHealth(is, ran, diags)
@@ -92,7 +93,7 @@ func (m model) warnOfExternal(ctx context.Context, is domainxml.Machine, diags *
 
 // orDestroyed is empty if the machine can be destroyed.
 func orDestroyed(e domainxml.External, v volume.Volume) string {
-	if isForgotten(e, v) {
+	if machine.IsForgotten(e, v) {
 		return ""
 	}
 	return " or destroyed"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 )
 
 var powerGroup = attributeGroup{attributes: powerAttributes, intent: powerIntent, read: readPower}
@@ -77,8 +78,8 @@ func (stateWhileItRuns) PlanModifyString(ctx context.Context, req planmodifier.S
 	}
 }
 
-func (m model) power(state model) power {
-	return power{on: m.Running.ValueBool(), force: m.ForceStop.ValueBool(), restart: m.AllowRestart.ValueBool(), autostart: !m.Autostart.Equal(state.Autostart)}
+func (m model) power(state model) machine.Power {
+	return machine.Power{On: m.Running.ValueBool(), Force: m.ForceStop.ValueBool(), Restart: m.AllowRestart.ValueBool(), Autostart: !m.Autostart.Equal(state.Autostart)}
 }
 
 // keepSettings stores the attributes that only a later destroy reads, also if this update fails: otherwise force_stop could never be

@@ -19,6 +19,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -32,28 +33,28 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-type machine struct{ provider *providerdata.Data }
+type virtualMachine struct{ provider *providerdata.Data }
 
 var (
-	_ resource.ResourceWithConfigure      = &machine{}
-	_ resource.ResourceWithModifyPlan     = &machine{}
-	_ resource.ResourceWithValidateConfig = &machine{}
-	_ resource.ResourceWithImportState    = &machine{}
+	_ resource.ResourceWithConfigure      = &virtualMachine{}
+	_ resource.ResourceWithModifyPlan     = &virtualMachine{}
+	_ resource.ResourceWithValidateConfig = &virtualMachine{}
+	_ resource.ResourceWithImportState    = &virtualMachine{}
 )
 
 // New creates the resource.
-func New() resource.Resource { return &machine{} }
+func New() resource.Resource { return &virtualMachine{} }
 
-func (r *machine) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+func (r *virtualMachine) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_virtual_machine"
 }
 
-func (r *machine) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+func (r *virtualMachine) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
 	r.provider = providerdata.From(req.ProviderData, &resp.Diagnostics)
 }
 
 // prepare returns what an apply makes of a plan, and the manager that does it; otherwise the error is in diags.
-func (r *machine) prepare(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) (want domainxml.Machine, mgr manager, ok bool) {
+func (r *virtualMachine) prepare(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) (want domainxml.Machine, mgr machine.Manager, ok bool) {
 	plan.check(ctx, diags)
 	want = plan.intent(ctx, diags)
 	readPassword(ctx, config, &want, diags)
@@ -65,16 +66,16 @@ func (r *machine) prepare(ctx context.Context, plan model, config tfsdk.Config, 
 		return want, mgr, false
 	}
 	mgr = r.manager(h, plan.Host.ValueString())
-	mgr.warn = diags.AddWarning
+	mgr.Warn = diags.AddWarning
 	if _, keys := plan.waitFor(ctx, diags); len(keys) > 0 {
-		mgr.leases = map[host.Lease]int64{}
+		mgr.Leases = map[host.Lease]int64{}
 	}
 	return want, mgr, true
 }
 
 // Create defines the domain, or resumes the interrupted creation by an apply of the same owner, and starts it. The state is written as soon
 // as the domain exists; if the domain can't be started, it is undefined again.
-func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+func (r *virtualMachine) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	r.provider.Apply()
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -94,8 +95,8 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	}
 	uuid, runs, err := "", false, error(nil)
 	r.provider.RetryTaken(ctx, func() bool {
-		uuid, runs, err = mgr.define(ctx, want)
-		return errors.Is(err, errNameTaken)
+		uuid, runs, err = mgr.Define(ctx, want)
+		return errors.Is(err, machine.ErrNameTaken)
 	})
 	if err != nil {
 		r.provider.ReleaseName(name)
@@ -103,20 +104,20 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		return
 	}
 	plan.UUID = types.StringValue(uuid)
-	is, _, err := mgr.observe(ctx, uuid)
+	is, _, err := mgr.Observe(ctx, uuid)
 	if err == nil {
 		plan.complete(ctx, is)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
 	if err == nil {
-		err = mgr.acquireAndStart(ctx, uuid, want, plan.Running.ValueBool())
+		err = mgr.AcquireAndStart(ctx, uuid, want, plan.Running.ValueBool())
 	}
 	if err == nil {
 		err = plan.finalize(ctx, mgr, want, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
 	switch {
-	case errors.Is(err, errTakenOver):
+	case errors.Is(err, machine.ErrTakenOver):
 		resp.State.RemoveResource(ctx)
 		r.provider.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine is in another state", err)
@@ -127,7 +128,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		addError(&resp.Diagnostics, plan, "The machine could not be started", fmt.Errorf("%w\n\nAn interrupted apply has left it running, "+
 			"and it is left so: the next apply goes on with it", err))
 	case err != nil:
-		if undo := mgr.revertCreation(ctx, uuid); undo != nil {
+		if undo := mgr.RevertCreation(ctx, uuid); undo != nil {
 			err = fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo)
 		} else {
 			resp.State.RemoveResource(ctx)
@@ -139,19 +140,19 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 
 // finalize sets what is known only after the start, and then marks the creation as finished: an interrupted one is resumed by the next apply.
 // Other errors than errTakenOver are warnings, because Terraform would destroy the machine.
-func (m *model) finalize(ctx context.Context, mgr manager, want domainxml.Machine, diags *diag.Diagnostics) error {
+func (m *model) finalize(ctx context.Context, mgr machine.Manager, want domainxml.Machine, diags *diag.Diagnostics) error {
 	m.await(ctx, mgr, diags)
 	ctx, cancel := revert.Context(ctx) // the waiting may have used up the timeout
 	defer cancel()
-	if is, _, err := mgr.observe(ctx, m.UUID.ValueString()); err == nil {
+	if is, _, err := mgr.Observe(ctx, m.UUID.ValueString()); err == nil {
 		m.State = types.StringValue(is.State)
 		readAddresses(m, is)
 		readPending(m, is)
 		readEndpoints(m, is)
 		m.warnOfPending(is.Pending, diags)
 	}
-	err := mgr.finish(ctx, m.UUID.ValueString(), want)
-	if errors.Is(err, errTakenOver) {
+	err := mgr.Finish(ctx, m.UUID.ValueString(), want)
+	if errors.Is(err, machine.ErrTakenOver) {
 		return err
 	}
 	if err != nil {
@@ -162,13 +163,13 @@ func (m *model) finalize(ctx context.Context, mgr manager, want domainxml.Machin
 }
 
 // manager returns the manager of the machines on a host.
-func (r *machine) manager(h *host.Host, key string) manager {
-	return newManager(h, key, r.provider.Owner, r.provider.Hosts, log{Info: tflog.Info, Warn: tflog.Warn, Progress: tfvalue.Progress})
+func (r *virtualMachine) manager(h *host.Host, key string) machine.Manager {
+	return machine.New(h, key, r.provider.Owner, r.provider.Hosts, machine.Log{Info: tflog.Info, Warn: tflog.Warn, Progress: tfvalue.Progress})
 }
 
 // Read reads the machine from the host. Only libvirt's own not-found error removes it from the state; a domain of its name with another
 // UUID is a different machine.
-func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+func (r *virtualMachine) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	if !r.provider.Ready() {
 		return
 	}
@@ -187,7 +188,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		return
 	}
 	mgr := r.manager(h, state.Host.ValueString())
-	is, at, err := mgr.refresh(ctx, state.UUID.ValueString(), state.Running.ValueBool())
+	is, at, err := mgr.Read(ctx, state.UUID.ValueString(), state.Running.ValueBool())
 	switch {
 	case errors.Is(err, guard.ErrMigrated):
 		resp.Diagnostics.AddWarning("A machine is missing or was migrated", fmt.Sprintf("Machine %s on host %s: %s. Until then it is neither read nor changed.",
@@ -203,7 +204,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	state.warnOfExternal(ctx, is, &resp.Diagnostics)
 	state.warnOfProgram(is, &resp.Diagnostics)
 	before := state
-	state.read(is, at.live != nil)
+	state.read(is, at.IsOn())
 	if err := state.examine(ctx, mgr, at, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
@@ -216,7 +217,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 
 // Update plugs and unplugs disks, writes the persistent definition, and starts or stops the machine. A warning names the changes that a
 // running guest gets only at its next start; a domain is never undefined to be changed.
-func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+func (r *virtualMachine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	r.provider.Apply()
 	defer r.provider.Destroys()() // a disk that is taken away, for one
 	var plan, state model
@@ -232,7 +233,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	if !ok {
 		return
 	}
-	now, pending, started, err := mgr.change(ctx, plan.UUID.ValueString(), want, plan.power(state))
+	now, pending, started, err := mgr.Update(ctx, plan.UUID.ValueString(), want, plan.power(state))
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
 		return
@@ -240,9 +241,9 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	plan.warnOfPending(pending, &resp.Diagnostics)
 	if started || plan.waits(state) {
 		plan.await(ctx, mgr, &resp.Diagnostics)
-		now = seen{} // it has changed since
+		now = machine.Observation{} // it has changed since
 	}
-	is, err := mgr.describe(ctx, plan.UUID.ValueString(), now)
+	is, err := mgr.Describe(ctx, plan.UUID.ValueString(), now)
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine was changed but could not be read", err)
 		return
@@ -252,7 +253,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 }
 
 // Delete shuts the machine down and undefines it. A domain that is already gone is no error.
-func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+func (r *virtualMachine) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	defer r.provider.Destroys()()
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -267,7 +268,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	if h == nil {
 		return
 	}
-	err := r.manager(h, state.Host.ValueString()).end(ctx, state.UUID.ValueString(), state.was(ctx), state.ForceStop.ValueBool())
+	err := r.manager(h, state.Host.ValueString()).Delete(ctx, state.UUID.ValueString(), state.was(ctx), state.ForceStop.ValueBool())
 	if err == nil {
 		r.provider.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
 		for _, name := range state.names() {

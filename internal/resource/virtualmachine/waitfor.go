@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 )
 
 // waitTime is the default timeout of wait_for.
@@ -104,7 +105,7 @@ func (m model) awaitsAt(ctx context.Context, state model, diags *diag.Diagnostic
 
 // await waits until the machine has what wait_for names, if it is to run. A timeout is only a warning, because after an error Terraform
 // would destroy the machine.
-func (m model) await(ctx context.Context, l manager, diags *diag.Diagnostics) {
+func (m model) await(ctx context.Context, l machine.Manager, diags *diag.Diagnostics) {
 	w, keys := m.waitFor(ctx, diags)
 	if !m.Running.ValueBool() || len(keys) == 0 && !w.Agent.ValueBool() {
 		return
@@ -115,7 +116,8 @@ func (m model) await(ctx context.Context, l manager, diags *diag.Diagnostics) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	is, missing, err := l.await(ctx, m.UUID.ValueString(), func(now domainxml.Machine) []string { return m.missing(w, now, keys) })
+	misses := func(now domainxml.Machine) []string { return m.missing(w, now, keys) }
+	is, missing, err := l.Await(ctx, m.UUID.ValueString(), misses)
 	if err != nil {
 		until, why := fmt.Sprintf("within %s", timeout), err.Error()
 		switch {
