@@ -100,15 +100,3 @@ func (m *model) fillAddresses(actual types.Map) {
 	}
 	m.Addresses = types.MapValueMust(addressesType, elements)
 }
-
-// reach adds the addresses of its interfaces to a running machine.
-func (m manager) reach(ctx context.Context, uuid string, is *domainxml.Machine) {
-	is.Addresses = map[string][]string{}
-	if len(is.Interfaces) == 0 {
-		return
-	}
-	byMAC := m.host.Addresses(ctx, uuid, is.AgentConnected)
-	for key, i := range is.Interfaces {
-		is.Addresses[key] = byMAC[i.MAC]
-	}
-}

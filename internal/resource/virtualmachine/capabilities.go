@@ -60,7 +60,7 @@ func unsupported(diags *diag.Diagnostics, at path.Path, what, asked string, has 
 }
 
 // planCapabilities is checkCapabilities for a plan, as far as the machine is known. A host that does not answer is ignored.
-func (r *machine) planCapabilities(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) {
+func (r *virtualMachine) planCapabilities(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) {
 	var given model
 	var ignored diag.Diagnostics
 	ignored.Append(config.Get(ctx, &given)...)
@@ -81,7 +81,7 @@ func (r *machine) planCapabilities(ctx context.Context, plan model, config tfsdk
 
 // resolve queries the host for the hardware of a planned machine: the host chooses defaults and resolves aliases. ok is false if a value is
 // unknown or the host does not answer.
-func (r *machine) resolve(ctx context.Context, hostKey types.String, m machineModel) (is host.Hardware, ok bool) {
+func (r *virtualMachine) resolve(ctx context.Context, hostKey types.String, m machineModel) (is host.Hardware, ok bool) {
 	if !r.Provider.Ready() || !isSet(hostKey) || m.Type.IsUnknown() || m.Arch.IsUnknown() || m.DomainType.IsUnknown() {
 		return is, false
 	}
@@ -96,7 +96,7 @@ func (r *machine) resolve(ctx context.Context, hostKey types.String, m machineMo
 }
 
 // resolved is the planned machine with its host's choices, as far as they are known. Configured names that are known on all hosts are kept.
-func (r *machine) resolved(ctx context.Context, hostKey types.String, m machineModel) machineModel {
+func (r *virtualMachine) resolved(ctx context.Context, hostKey types.String, m machineModel) machineModel {
 	is, ok := r.resolve(ctx, hostKey, m)
 	switch {
 	case ok && m.Type.IsNull():
@@ -110,7 +110,7 @@ func (r *machine) resolved(ctx context.Context, hostKey types.String, m machineM
 // spelling is the planned machine type, in the spelling of the state if both mean the same: an alias alone does not replace a machine.
 // Aliases are known to hosts only, and the domain may be older than the present meaning of its alias. If the machine is replaced for
 // another reason, no host is queried.
-func (r *machine) spelling(ctx context.Context, state model, was, is machineModel, stays bool, diags *diag.Diagnostics) types.String {
+func (r *virtualMachine) spelling(ctx context.Context, state model, was, is machineModel, stays bool, diags *diag.Diagnostics) types.String {
 	switch {
 	case !isSet(is.Type):
 		return is.Type
@@ -131,7 +131,7 @@ func (r *machine) spelling(ctx context.Context, state model, was, is machineMode
 }
 
 // isStored reports whether a machine type is, or is an alias of, the one in the persistent definition.
-func (r *machine) isStored(ctx context.Context, state model, is machineModel) (same, known bool) {
+func (r *virtualMachine) isStored(ctx context.Context, state model, is machineModel) (same, known bool) {
 	wanted, ok := r.resolve(ctx, state.Host, is)
 	if !ok {
 		return false, false
@@ -142,6 +142,6 @@ func (r *machine) isStored(ctx context.Context, state model, is machineModel) (s
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()
-	stored, err := manager{host: locate(h)}.readStored(ctx, state.UUID.ValueString())
+	stored, err := r.manager(h, state.Host.ValueString()).ReadStored(ctx, state.UUID.ValueString())
 	return err == nil && stored.Type() == wanted.Type, err == nil
 }

@@ -14,7 +14,7 @@ import (
 
 // settleDevices sets the bus and the target of disks without configured ones; a bus is unknown while the device or the machine type is. It
 // refuses devices that the machine can't have. Terraform plans again at apply, when all is known, so that an apply has no defaults left to set.
-func (r *machine) settleDevices(ctx context.Context, plan *model, state model, config tfsdk.Config, diags *diag.Diagnostics) {
+func (r *virtualMachine) settleDevices(ctx context.Context, plan *model, state model, config tfsdk.Config, diags *diag.Diagnostics) {
 	var given model
 	if diags.Append(config.Get(ctx, &given)...); diags.HasError() {
 		return

@@ -286,7 +286,7 @@ func TestCheckDevices_SecureBoot(t *testing.T) {
 	for machineType, refused := range map[string]bool{"": false, "pc-q35-7.2": false, "virt-7.2": false, "pc-i440fx-7.2": true} {
 		var diags diag.Diagnostics
 		asked := machineModel{Type: tfvalue.OrNull(machineType)}
-		if m.checkFirmware(t.Context(), (&machine{}).resolved(t.Context(), m.Host, asked), &diags); diags.HasError() != refused {
+		if m.checkFirmware(t.Context(), (&virtualMachine{}).resolved(t.Context(), m.Host, asked), &diags); diags.HasError() != refused {
 			t.Errorf("%q: %v", machineType, diags)
 		}
 	}

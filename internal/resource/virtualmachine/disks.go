@@ -108,3 +108,19 @@ func diskObject(d domainxml.Disk) attr.Value {
 		"logical_block_size": numberOrNull(d.LogicalBlockSize), "physical_block_size": numberOrNull(d.PhysicalBlockSize),
 	})
 }
+
+// withKeptVolume is a disk as read from the host, but with the volume in state if its chain was changed outside of Terraform: that volume
+// still exists and is to be restored. The defaults of cache and discard depend on the volume, and are not those of the chain.
+func (m model) withKeptVolume(key string, is domainxml.Machine) attr.Value {
+	now := diskObject(is.Disks[key])
+	was, had := m.Disks.Elements()[key].(types.Object)
+	object, ok := now.(types.Object)
+	if _, changed := is.External[key]; !changed || !had || !ok {
+		return now
+	}
+	values := object.Attributes()
+	for _, name := range []string{"volume", "cache", "discard"} {
+		values[name] = was.Attributes()[name]
+	}
+	return types.ObjectValueMust(diskTypes, values)
+}

@@ -1,7 +1,6 @@
 package virtualmachine
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -11,14 +10,8 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 )
-
-// suspended is a host with a domain whose guest is paused.
-type suspended struct{ busy }
-
-func (h *suspended) State(context.Context, string) (host.State, error) {
-	return host.State{Active: true, Reason: "user"}, nil
-}
 
 // A suspended guest can't reach what wait_for names: the apply reports that at once.
 func TestVirtualMachine_SuspendedGuestIsNotWaitedFor(t *testing.T) {
@@ -28,13 +21,13 @@ func TestVirtualMachine_SuspendedGuestIsNotWaitedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &suspended{busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, true}}}
+	h := &unchanging{stored: text, live: text, state: host.State{Active: true, Reason: "user"}}
 	m := model{Host: types.StringValue("host-a"), Name: types.StringValue("web"), Running: types.BoolValue(true)}
 	m.WaitFor = types.ObjectValueMust(waitForTypes(t), map[string]attr.Value{
 		"addresses": types.SetNull(types.StringType), "agent": types.BoolValue(true), "timeout": types.StringNull(),
 	})
 	var diags diag.Diagnostics
-	m.await(t.Context(), manager{host: h}, &diags)
+	m.await(t.Context(), h.manager(), &diags)
 	if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), "there was no agent") ||
 		!strings.Contains(diags[0].Detail(), "(user), and can't respond") {
 		t.Errorf("it says %v", diags)
@@ -49,7 +42,7 @@ func TestVirtualMachine_OnlyCrashIsWarnedOfWhenOff(t *testing.T) {
 		ran, warns bool
 	}{{host.ReasonCrashed, true, true}, {host.ReasonFailed, true, true}, {host.ReasonCrashed, false, false}, {"destroyed", true, false}} {
 		var diags diag.Diagnostics
-		health{State: host.State{Reason: c.reason}, isPersistent: true}.warn(m, c.ran, &diags)
+		m.warnOfHealth(machine.Health{State: host.State{Reason: c.reason}, IsPersistent: true}, c.ran, &diags)
 		if (diags.WarningsCount() == 1) != c.warns {
 			t.Errorf("%+v: it says %v", c, diags)
 		}

@@ -17,7 +17,7 @@ import (
 
 // ImportState takes <host>/<name> of any domain, also of one that was not created by virtclaim. A warning names devices without an
 // attribute.
-func (r *machine) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *virtualMachine) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	parts, err := tfvalue.ImportID(req.ID, "<host>/<name>")
 	if err != nil {
 		resp.Diagnostics.AddError("Invalid import id", err.Error())
@@ -41,7 +41,7 @@ func (r *machine) ImportState(ctx context.Context, req resource.ImportStateReque
 		resp.Diagnostics.AddError("The machine must be renamed before it is imported", err.Error())
 		return
 	}
-	stored, err := manager{host: locate(h)}.readStored(ctx, uuid)
+	stored, err := r.manager(h, parts[0]).ReadStored(ctx, uuid)
 	if err != nil {
 		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
 		return

@@ -49,15 +49,3 @@ func readNames(m *model, is domainxml.Machine) {
 	}
 	m.Title, m.Description = name(m.Title, is.Title, is.Drift.Title), name(m.Description, is.Description, is.Drift.Description)
 }
-
-// rename sets the title and description of the running domain, and returns it after that.
-func (m manager) rename(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine) (*domainxml.Domain, error) {
-	is, err := live.Machine()
-	if err != nil || is.Title == want.Title && is.Description == want.Description {
-		return live, err
-	}
-	if err := m.host.SetLiveNames(ctx, uuid, want.Title, want.Description); err != nil {
-		return nil, err
-	}
-	return m.readLive(ctx, uuid)
-}

@@ -14,7 +14,7 @@ import (
 
 // warnOfNetworks warns of the host of a new machine if it does not answer, and of networks that new or moved interfaces can't
 // have yet. libvirt does not list the bridges of its host as node devices.
-func (r *machine) warnOfNetworks(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
+func (r *virtualMachine) warnOfNetworks(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	key := plan.Host.ValueString()
 	h, err := r.Provider.Hosts.Host(key)
 	if err != nil || diags.HasError() {

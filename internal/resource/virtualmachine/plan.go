@@ -17,7 +17,7 @@ import (
 )
 
 // ValidateConfig checks what requires no host.
-func (r *machine) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+func (r *virtualMachine) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var config model
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
 		return
@@ -54,7 +54,7 @@ func (m model) checkBootOrder(ctx context.Context, diags *diag.Diagnostics) {
 
 // ModifyPlan checks the machine against what is known of its host and volumes. A volume never forces a replacement, whether it is known or
 // unknown: RequiresReplace never has one.
-func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		var state model
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -119,7 +119,7 @@ func (r *machine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 }
 
 // checkOthers refuses storage that another machine of the configuration uses in a conflicting way.
-func (r *machine) checkOthers(ctx context.Context, plan model, diags *diag.Diagnostics) {
+func (r *virtualMachine) checkOthers(ctx context.Context, plan model, diags *diag.Diagnostics) {
 	if plan.Name.IsUnknown() || diags.HasError() {
 		return
 	}

@@ -2,6 +2,7 @@ package virtualmachine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,11 +11,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 )
 
 var powerGroup = attributeGroup{attributes: powerAttributes, intent: powerIntent, read: readPower}
@@ -76,38 +78,24 @@ func (stateWhileItRuns) PlanModifyString(ctx context.Context, req planmodifier.S
 	}
 }
 
-// power is how an update may start and stop the machine: whether it is to run, whether it may be forced off if the guest does not shut
-// down, whether it may be restarted for changes that a running guest can't get, and whether its autostart is another one than in the state.
-type power struct{ on, force, restart, autostart bool }
-
-func (m model) power(state model) power {
-	return power{on: m.Running.ValueBool(), force: m.ForceStop.ValueBool(), restart: m.AllowRestart.ValueBool(), autostart: !m.Autostart.Equal(state.Autostart)}
+func (m model) power(state model) machine.Power {
+	return machine.Power{On: m.Running.ValueBool(), Force: m.ForceStop.ValueBool(), Restart: m.AllowRestart.ValueBool(), Autostart: !m.Autostart.Equal(state.Autostart)}
 }
 
-// restart shuts the guest down, changes the machine while it is off, and starts it. why is what the running guest can't get, or did not release.
-// The guard checks again, because another machine may have got the storage since.
-func (m manager) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool, why error) error {
-	tflog.Info(ctx, "Restarting the machine", map[string]any{"machine": want.Name, "cause": why.Error()})
-	at, err := m.see(ctx, uuid)
-	if err == nil && at.live != nil {
-		err = m.checkStorage(ctx, uuid, want, disksToCheck(nil, want, true))
+// keepSettings stores the attributes that only a later destroy reads, also if this update fails: otherwise force_stop could never be
+// set for a guest that makes each update fail.
+func (m model) keepSettings(ctx context.Context, state *tfsdk.State, diags *diag.Diagnostics) {
+	diags.Append(state.SetAttribute(ctx, path.Root("force_stop"), m.ForceStop)...)
+	diags.Append(state.SetAttribute(ctx, path.Root("timeouts"), m.Timeouts)...)
+}
+
+// ofDestroy adds to the error of a destroy how it can succeed. It uses the attributes of the last apply, and as part of a replacement no
+// apply can set others.
+func (m model) ofDestroy(err error) error {
+	if !errors.Is(err, host.ErrStillRunning) {
+		return err
 	}
-	if err == nil {
-		err = m.persist(ctx, uuid, at)
-	}
-	if err != nil {
-		return fmt.Errorf("%w\n\nIt was to be restarted (allow_restart), which would fail, so the machine was not shut down: %w", why, err)
-	}
-	if at, err = m.stopped(ctx, uuid, at, force); err != nil {
-		return fmt.Errorf("%w\n\nIt was to be restarted (allow_restart), and the machine could not be shut down: %w", why, err)
-	}
-	ctx, cancel := revert.Extend(ctx) // the guest may have used up the time, and a machine is not left off
-	defer cancel()
-	if _, _, err = m.afresh().reconcile(ctx, uuid, at, want, true); err == nil {
-		err = m.boot(ctx, uuid)
-	}
-	if err != nil {
-		return fmt.Errorf("it was shut down for a restart, and is off: %w", err)
-	}
-	return nil
+	return fmt.Errorf("%w\n\nA destroy, also that of a replacement, uses what was applied last. Turn the machine's power off on its host, and repeat "+
+		"the command:\n\n    virsh destroy %s\n\nOr, if nothing else in its configuration has changed, apply force_stop = true or longer timeouts first",
+		err, m.Name.ValueString())
 }

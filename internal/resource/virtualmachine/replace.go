@@ -48,7 +48,7 @@ func (m model) replacedBy(state model, was, is machineModel) (paths path.Paths) 
 }
 
 // planReplacement warns of what is lost with a replaced machine. During an apply a replacement can't be planned any more, and is an error.
-func (r *machine) planReplacement(state model, by path.Paths, diags *diag.Diagnostics) {
+func (r *virtualMachine) planReplacement(state model, by path.Paths, diags *diag.Diagnostics) {
 	switch {
 	case len(by) == 0:
 	case r.Provider.IsApplying():

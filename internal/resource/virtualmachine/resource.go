@@ -2,7 +2,6 @@
 package virtualmachine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +14,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -33,15 +33,15 @@ const (
 	deleteTimeout = 10 * time.Minute
 )
 
-type machine struct{ providerdata.Resource }
+type virtualMachine struct{ providerdata.Resource }
 
-var _ providerdata.Managed = &machine{}
+var _ providerdata.Managed = &virtualMachine{}
 
 // New creates the resource.
-func New() resource.Resource { return &machine{providerdata.Resource{TypeName: "virtual_machine"}} }
+func New() resource.Resource { return &virtualMachine{providerdata.Resource{TypeName: "virtual_machine"}} }
 
 // prepare returns what an apply makes of a plan, and the manager that does it; otherwise the error is in diags.
-func (r *machine) prepare(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) (want domainxml.Machine, mgr manager, ok bool) {
+func (r *virtualMachine) prepare(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) (want domainxml.Machine, mgr machine.Manager, ok bool) {
 	plan.check(ctx, diags)
 	want = plan.intent(ctx, diags)
 	readPassword(ctx, config, &want, diags)
@@ -53,16 +53,16 @@ func (r *machine) prepare(ctx context.Context, plan model, config tfsdk.Config, 
 		return want, mgr, false
 	}
 	mgr = r.manager(h, plan.Host.ValueString())
-	mgr.warn = diags.AddWarning
+	mgr.Warn = diags.AddWarning
 	if _, keys := plan.waitFor(ctx, diags); len(keys) > 0 {
-		mgr.leases = map[host.Lease]int64{}
+		mgr.Leases = map[host.Lease]int64{}
 	}
 	return want, mgr, true
 }
 
 // Create defines the domain, or resumes the interrupted creation by an apply of the same owner, and starts it. The state is written as soon
 // as the domain exists; if the domain can't be started, it is undefined again.
-func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+func (r *virtualMachine) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan model
 	ctx, cancel, _ := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
 	defer cancel()
@@ -78,8 +78,8 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 	}
 	uuid, runs, err := "", false, error(nil)
 	r.Provider.RetryTaken(ctx, func() bool {
-		uuid, runs, err = mgr.define(ctx, want)
-		return errors.Is(err, errNameTaken)
+		uuid, runs, err = mgr.Define(ctx, want)
+		return errors.Is(err, machine.ErrNameTaken)
 	})
 	if err != nil {
 		r.Provider.ReleaseName(name)
@@ -87,27 +87,20 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		return
 	}
 	plan.UUID = types.StringValue(uuid)
-	is, _, err := mgr.observe(ctx, uuid)
+	is, _, err := mgr.Observe(ctx, uuid)
 	if err == nil {
 		plan.complete(ctx, is)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
-	want.Metadata.Owner = r.Provider.Owner
 	if err == nil {
-		err = mgr.acquire(ctx, uuid, want, disksToCheck(nil, want, true))
-	}
-	if err == nil && want.Autostart {
-		err = mgr.host.SetAutostart(ctx, uuid, true)
-	}
-	if err == nil && plan.Running.ValueBool() {
-		err = mgr.start(ctx, uuid)
+		err = mgr.AcquireAndStart(ctx, uuid, want, plan.Running.ValueBool())
 	}
 	if err == nil {
 		err = plan.finalize(ctx, mgr, want, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
 	switch {
-	case errors.Is(err, errTakenOver):
+	case errors.Is(err, machine.ErrTakenOver):
 		resp.State.RemoveResource(ctx)
 		r.Provider.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine is in another state", err)
@@ -118,7 +111,7 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 		addError(&resp.Diagnostics, plan, "The machine could not be started", fmt.Errorf("%w\n\nAn interrupted apply has left it running, "+
 			"and it is left so: the next apply goes on with it", err))
 	case err != nil:
-		if undo := mgr.revertCreation(ctx, uuid); undo != nil {
+		if undo := mgr.RevertCreation(ctx, uuid); undo != nil {
 			err = fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo)
 		} else {
 			resp.State.RemoveResource(ctx)
@@ -130,19 +123,19 @@ func (r *machine) Create(ctx context.Context, req resource.CreateRequest, resp *
 
 // finalize sets what is known only after the start, and then marks the creation as finished: an interrupted one is resumed by the next apply.
 // Other errors than errTakenOver are warnings, because Terraform would destroy the machine.
-func (m *model) finalize(ctx context.Context, mgr manager, want domainxml.Machine, diags *diag.Diagnostics) error {
+func (m *model) finalize(ctx context.Context, mgr machine.Manager, want domainxml.Machine, diags *diag.Diagnostics) error {
 	m.await(ctx, mgr, diags)
 	ctx, cancel := revert.Context(ctx) // the waiting may have used up the timeout
 	defer cancel()
-	if is, _, err := mgr.observe(ctx, m.UUID.ValueString()); err == nil {
+	if is, _, err := mgr.Observe(ctx, m.UUID.ValueString()); err == nil {
 		m.State = types.StringValue(is.State)
 		readAddresses(m, is)
 		readPending(m, is)
 		readEndpoints(m, is)
 		m.warnOfPending(is.Pending, diags)
 	}
-	err := mgr.finish(ctx, m.UUID.ValueString(), want)
-	if errors.Is(err, errTakenOver) {
+	err := mgr.Finish(ctx, m.UUID.ValueString(), want)
+	if errors.Is(err, machine.ErrTakenOver) {
 		return err
 	}
 	if err != nil {
@@ -153,16 +146,17 @@ func (m *model) finalize(ctx context.Context, mgr manager, want domainxml.Machin
 }
 
 // manager returns the manager of the machines on a host.
-func (r *machine) manager(h *host.Host, key string) manager {
-	return manager{
-		host: locate(h), key: key, owner: r.Provider.Owner, creation: newCreation(), all: guard.HostsOf(r.Provider.Hosts), parsed: parsed{}, seen: map[string]*content.Seen{},
-		hosts: func(key string) (guard.Waiter, error) { return r.Provider.Hosts.Host(key) },
-	}
+func (r *virtualMachine) manager(h *host.Host, key string) machine.Manager {
+	return machine.New(h, key, r.Provider.Owner, r.Provider.Hosts, machine.Log{Info: tflog.Info, Warn: tflog.Warn, Progress: tfvalue.Progress})
 }
 
 // Read reads the machine from the host. Only libvirt's own not-found error removes it from the state; a domain of its name with another
 // UUID is a different machine.
-func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+func (r *virtualMachine) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	if !r.Provider.Ready() {
+		return
+	}
+	r.Provider.Refreshes()
 	var state model
 	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
 	defer cancel()
@@ -175,16 +169,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		return
 	}
 	mgr := r.manager(h, state.Host.ValueString())
-	is, at, err := mgr.observe(ctx, state.UUID.ValueString())
-	if err == nil {
-		err = mgr.ignoreChangingMemory(ctx, state.UUID.ValueString(), &is.Drift)
-	}
-	if err == nil {
-		is.Autostart, err = h.Autostart(ctx, state.UUID.ValueString())
-	}
-	if errors.Is(err, host.ErrNotFound) || err == nil && at.live == nil && state.Running.ValueBool() {
-		err = cmp.Or(mgr.checkHere(ctx, state.UUID.ValueString()), err)
-	}
+	is, at, err := mgr.Read(ctx, state.UUID.ValueString(), state.Running.ValueBool())
 	switch {
 	case errors.Is(err, guard.ErrMigrated):
 		resp.Diagnostics.AddWarning("A machine is missing or was migrated", fmt.Sprintf("Machine %s on host %s: %s. Until then it is neither read nor changed.",
@@ -200,7 +185,7 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	state.warnOfExternal(ctx, is, &resp.Diagnostics)
 	state.warnOfProgram(is, &resp.Diagnostics)
 	before := state
-	state.read(is, at.live != nil)
+	state.read(is, at.IsOn())
 	if err := state.examine(ctx, mgr, at, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
@@ -213,7 +198,8 @@ func (r *machine) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 
 // Update plugs and unplugs disks, writes the persistent definition, and starts or stops the machine. A warning names the changes that a
 // running guest gets only at its next start; a domain is never undefined to be changed.
-func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+func (r *virtualMachine) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.Provider.Apply()
 	defer r.Provider.Destroys()() // a disk that is taken away, for one
 	var plan, state model
 	ctx, cancel, _ := r.BeginUpdate(ctx, req, &plan, &state, updateTimeout, &resp.Diagnostics)
@@ -224,7 +210,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	if !ok {
 		return
 	}
-	now, pending, started, err := mgr.change(ctx, plan.UUID.ValueString(), want, plan.power(state))
+	now, pending, started, err := mgr.Update(ctx, plan.UUID.ValueString(), want, plan.power(state))
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
 		return
@@ -232,14 +218,9 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	plan.warnOfPending(pending, &resp.Diagnostics)
 	if started || plan.waits(state) {
 		plan.await(ctx, mgr, &resp.Diagnostics)
+		now = machine.Observation{} // it has changed since
 	}
-	if now.stored == nil || started || plan.waits(state) {
-		now, err = mgr.see(ctx, plan.UUID.ValueString())
-	}
-	var is domainxml.Machine
-	if err == nil {
-		is, err = mgr.describe(ctx, plan.UUID.ValueString(), now)
-	}
+	is, err := mgr.Describe(ctx, plan.UUID.ValueString(), now)
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine was changed but could not be read", err)
 		return
@@ -249,7 +230,7 @@ func (r *machine) Update(ctx context.Context, req resource.UpdateRequest, resp *
 }
 
 // Delete shuts the machine down and undefines it. A domain that is already gone is no error.
-func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+func (r *virtualMachine) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	defer r.Provider.Destroys()()
 	var state model
 	ctx, cancel, ok := r.BeginDelete(ctx, req, &state, deleteTimeout, &resp.Diagnostics)
@@ -262,7 +243,7 @@ func (r *machine) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	if h == nil {
 		return
 	}
-	err := r.manager(h, state.Host.ValueString()).end(ctx, state.UUID.ValueString(), state.was(ctx), state.ForceStop.ValueBool())
+	err := r.manager(h, state.Host.ValueString()).Delete(ctx, state.UUID.ValueString(), state.was(ctx), state.ForceStop.ValueBool())
 	if err == nil {
 		r.Provider.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
 		for _, name := range state.names() {

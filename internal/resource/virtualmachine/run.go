@@ -312,3 +312,18 @@ func (m model) runObject(c guestinit.Config) types.Object {
 		"mounts": types.MapValueMust(types.ObjectType{AttrTypes: mountTypes}, mounts), "network": types.MapValueMust(types.ObjectType{AttrTypes: networkTypes}, networks),
 	})
 }
+
+func readExitCode(m *model, is domainxml.Machine) {
+	m.ExitCode = types.Int64Null()
+	if is.ExitCode != nil {
+		m.ExitCode = types.Int64Value(int64(*is.ExitCode))
+	}
+}
+
+// warnOfProgram warns of a program that could not be started.
+func (m model) warnOfProgram(is domainxml.Machine, diags *diag.Diagnostics) {
+	if is.RunError != "" {
+		diags.AddAttributeWarning(runPath, fmt.Sprintf("The program of machine %s was not started", m.Name.ValueString()),
+			fmt.Sprintf("Machine %s on host %s went off again, because: %s", m.Name.ValueString(), m.Host.ValueString(), is.RunError))
+	}
+}

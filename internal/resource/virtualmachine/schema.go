@@ -22,7 +22,7 @@ var (
 	notEmpty   = []validator.String{stringvalidator.LengthAtLeast(1)}
 )
 
-func (r *machine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A virtual machine: a libvirt domain on one host. Its disks take the `volume` of a binding or of a disk.\n\n" +
 			"All attributes except `host`, `name` and `machine` (other than its `hotplug_ports`) are changed in place; changing those " +

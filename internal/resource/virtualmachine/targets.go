@@ -23,7 +23,7 @@ func (m model) names() []string {
 
 // disksBefore are the disks in the state, or those of the machine that this process has removed for this one: when Terraform applies a
 // replacement, it gives the creation neither the former state nor what the plan noted.
-func (r *machine) disksBefore(plan, state model) types.Map {
+func (r *virtualMachine) disksBefore(plan, state model) types.Map {
 	if state.ID.IsNull() && r.Provider != nil {
 		for _, name := range plan.names() {
 			if disks, ok := r.Provider.RemovedDisks.Load(name); ok {

@@ -65,7 +65,7 @@ func TestMachineType_UnknownAliasReplacesNothing(t *testing.T) {
 		{"pc-i440fx-jammy", "ubuntu", "ubuntu", false, false}, // it is replaced anyway
 	} {
 		var diags diag.Diagnostics
-		got := (&machine{}).spelling(t.Context(), model{Host: types.StringValue("node-a")}, of(c.was), of(c.is), c.stays, &diags)
+		got := (&virtualMachine{}).spelling(t.Context(), model{Host: types.StringValue("node-a")}, of(c.was), of(c.is), c.stays, &diags)
 		if got.ValueString() != c.want || diags.HasError() != c.refused {
 			t.Errorf("%s to %s: %s, %v", c.was, c.is, got, diags)
 		}

@@ -18,15 +18,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 )
 
-const (
-	// waitTime is the default timeout of wait_for.
-	waitTime = 2 * time.Minute
-	// leasesAgain is the interval for polling leases: libvirt has no event for them. A guest takes seconds to boot.
-	leasesAgain = 2 * time.Second
-)
+// waitTime is the default timeout of wait_for.
+const waitTime = 2 * time.Minute
 
 var duration = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`)
 
@@ -109,7 +105,7 @@ func (m model) awaitsAt(ctx context.Context, state model, diags *diag.Diagnostic
 
 // await waits until the machine has what wait_for names, if it is to run. A timeout is only a warning, because after an error Terraform
 // would destroy the machine.
-func (m model) await(ctx context.Context, l manager, diags *diag.Diagnostics) {
+func (m model) await(ctx context.Context, l machine.Manager, diags *diag.Diagnostics) {
 	w, keys := m.waitFor(ctx, diags)
 	if !m.Running.ValueBool() || len(keys) == 0 && !w.Agent.ValueBool() {
 		return
@@ -120,26 +116,8 @@ func (m model) await(ctx context.Context, l manager, diags *diag.Diagnostics) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var (
-		is      domainxml.Machine
-		missing []string
-	)
-	err = l.host.AwaitEvery(ctx, leasesAgain, m.UUID.ValueString(), func(ctx context.Context) (bool, error) {
-		now, at, err := l.observe(ctx, m.UUID.ValueString())
-		if err == nil && at.live == nil {
-			err = goneOff(now)
-		}
-		if err != nil {
-			return false, err
-		}
-		if err = l.dropOldAddresses(ctx, &now); err != nil {
-			return false, err
-		}
-		if is, missing = now, m.missing(w, now, keys); len(missing) == 0 {
-			return true, nil
-		}
-		return false, standsStill(at.state)
-	})
+	misses := func(now domainxml.Machine) []string { return m.missing(w, now, keys) }
+	is, missing, err := l.Await(ctx, m.UUID.ValueString(), misses)
 	if err != nil {
 		until, why := fmt.Sprintf("within %s", timeout), err.Error()
 		switch {
@@ -176,21 +154,4 @@ func (m model) missing(w waitForModel, is domainxml.Machine, keys []types.String
 	}
 	slices.Sort(missing)
 	return missing
-}
-
-// dropOldAddresses removes the addresses whose leases are those from before the machine was booted: its guest has not asked for them yet.
-// What a connected agent reports is of this run.
-func (m manager) dropOldAddresses(ctx context.Context, is *domainxml.Machine) error {
-	if len(m.leases) == 0 || is.AgentConnected {
-		return nil
-	}
-	now, err := m.host.Leases(ctx)
-	for key, addresses := range is.Addresses {
-		is.Addresses[key] = slices.DeleteFunc(addresses, func(ip string) bool {
-			lease := host.Lease{MAC: is.Interfaces[key].MAC, IP: ip}
-			end := m.leases[lease]
-			return end != 0 && now[lease] == end
-		})
-	}
-	return err
 }

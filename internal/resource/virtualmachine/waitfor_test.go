@@ -1,11 +1,8 @@
 package virtualmachine
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -30,22 +27,6 @@ func keySet(keys ...string) types.Set {
 		values = append(values, types.StringValue(key))
 	}
 	return types.SetValueMust(types.StringType, values)
-}
-
-// inVain is a host whose machine never gets an address or an agent.
-type inVain struct{ leftOver }
-
-func (h *inVain) Addresses(context.Context, string, bool) map[string][]string { return nil }
-
-func (h *inVain) AwaitEvery(ctx context.Context, _ time.Duration, _ string, done func(context.Context) (bool, error)) error {
-	if end, err := done(ctx); end || err != nil {
-		return err
-	}
-	return errors.New("in vain")
-}
-
-func (h *inVain) State(context.Context, string) (host.State, error) {
-	return host.State{Active: true, Responsive: true}, nil
 }
 
 func TestWaitFor_Impossible(t *testing.T) {
@@ -79,7 +60,7 @@ func TestWaitFor_Impossible(t *testing.T) {
 				}
 				return text
 			}
-			h := &inVain{leftOver{stubborn: stubborn{oneDomain: oneDomain{stored: build(c.stored)}, live: build(c.runs)}}}
+			h := &unchanging{stored: build(c.stored), live: build(c.runs), state: host.State{Active: true, Responsive: true}}
 			interfaces := map[string]attr.Value{}
 			for key, i := range is.Interfaces {
 				interfaces[key] = interfaceObject(i)
@@ -89,7 +70,7 @@ func TestWaitFor_Impossible(t *testing.T) {
 				"addresses": keySet(c.addresses...), "agent": types.BoolValue(c.agent), "timeout": types.StringNull(),
 			})
 			var diags diag.Diagnostics
-			m.await(t.Context(), manager{host: h}, &diags)
+			m.await(t.Context(), h.manager(), &diags)
 			var got []string
 			for _, d := range diags {
 				got = append(got, d.Summary())
@@ -110,51 +91,6 @@ func TestWaitFor_AddressWithoutSource(t *testing.T) {
 		var diags diag.Diagnostics
 		if checkWaitFor(t.Context(), m, &diags); diags.HasError() != refused {
 			t.Errorf("guest_agent %s: %v", agent, diags)
-		}
-	}
-}
-
-// leased is a host whose network has a lease for a guest that is off, or that was saved with its memory.
-type leased struct {
-	oneDomain
-	saved string
-	end   int64
-}
-
-func (h *leased) SavedXML(context.Context, string) (string, error) { return h.saved, nil }
-func (h *leased) Start(context.Context, string) error              { return nil }
-
-func (h *leased) Leases(context.Context) (map[host.Lease]int64, error) {
-	return map[host.Lease]int64{{MAC: "52:54:00:00:00:01", IP: "192.0.2.7"}: h.end}, nil
-}
-
-// A lease from before the boot counts once it is renewed. Not renewed for a while are those of a guest that goes on where it was saved, never those
-// without end, and what an agent reports is of this run.
-func TestWaitFor_LeaseOfRunBefore(t *testing.T) {
-	for name, c := range map[string]struct {
-		saved       string
-		before, now int64
-		agent       bool
-		counts      bool
-	}{
-		"the same lease":         {before: 100, now: 100},
-		"a renewed lease":        {before: 100, now: 200, counts: true},
-		"a lease without end":    {counts: true},
-		"a resumed guest":        {saved: "<domain/>", before: 100, now: 100, counts: true},
-		"the answer of an agent": {before: 100, now: 100, agent: true, counts: true},
-	} {
-		h := &leased{saved: c.saved, end: c.before}
-		m := manager{host: h, leases: map[host.Lease]int64{{MAC: "of an earlier boot"}: 1}}
-		if err := m.boot(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
-		h.end = c.now
-		is := domainxml.Machine{
-			Interfaces: map[string]domainxml.Interface{"lan": {MAC: "52:54:00:00:00:01"}}, AgentConnected: c.agent,
-			Addresses: map[string][]string{"lan": {"192.0.2.7"}},
-		}
-		if err := m.dropOldAddresses(t.Context(), &is); err != nil || len(is.Addresses["lan"]) == 1 != c.counts {
-			t.Errorf("%s: the addresses are %v, %v", name, is.Addresses, err)
 		}
 	}
 }

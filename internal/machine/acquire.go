@@ -1,0 +1,166 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// disksToCheck are the disks that all hosts are asked about: all disks of a machine that starts, otherwise those that are new to it.
+func disksToCheck(taken []string, want domainxml.Machine, starts bool) []string {
+	if starts {
+		return slices.Sorted(maps.Keys(want.Disks))
+	}
+	return taken
+}
+
+// newDisks are the disks of want that was, or the running domain, does not have or has as another volume. live is nil while it is off.
+func newDisks(was, want domainxml.Machine, live *domainxml.Domain) []string {
+	keys := domainxml.ChangedUses(was, want)
+	if live != nil {
+		keys = slices.Concat(keys, live.DisksToAttach(want), live.MediaToInsert(want))
+		slices.Sort(keys)
+	}
+	return slices.Compact(keys)
+}
+
+// used are the images that these disks open.
+func used(want domainxml.Machine, keys []string) (images []volume.Image) {
+	for _, key := range keys {
+		images = append(images, want.Disks[key].Volume.Uses()...)
+	}
+	return images
+}
+
+// acquire asks all hosts whether the machine may use these disks, which its stored definition has already. Then it asks the machine's host
+// whether their files are unchanged since they were bound: a pod may have put a symbolic link in their place.
+func (m Manager) acquire(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
+	e := guard.Request{Host: m.key, Name: want.Name, UUID: uuid, Owner: want.Metadata.Owner, Hosts: m.hosts, Images: used(want, keys)}
+	if len(e.Images) == 0 {
+		return nil
+	}
+	if err := m.recognize(ctx, want, keys); err != nil {
+		return err
+	}
+	domains, err := guard.Acquire(ctx, e)
+	if err != nil {
+		return err
+	}
+	opened := content.OpenedBy(domains)
+	if err := content.Recheck(ctx, m.host, e.Images); err != nil {
+		return err
+	}
+	if err := m.checkMasterRecords(ctx, want, keys); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := m.checkSharers(ctx, uuid, topOf(want.Disks[key].Volume)); err != nil {
+			return fmt.Errorf("disk %s: %w", key, err)
+		}
+	}
+	if err := m.checkMasters(ctx, uuid, opened, want, keys); err != nil {
+		return err
+	}
+	return m.engrave(ctx, opened, want, keys)
+}
+
+// checkStorage makes the checks of acquire that are about the storage itself, before a machine is shut down for a restart or disks are
+// unplugged that these replace. Conflicts with other machines are checked by acquire alone, because they may be resolved until then.
+func (m Manager) checkStorage(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
+	if err := m.recognize(ctx, want, keys); err != nil {
+		return err
+	}
+	if err := content.Recheck(ctx, m.host, used(want, keys)); err != nil {
+		return err
+	}
+	if err := m.checkMasterRecords(ctx, want, keys); err != nil {
+		return err
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	domains, err := guard.List(ctx, m.host)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := guard.CheckCopied(m.key, domains, topOf(want.Disks[key].Volume), uuid); err != nil {
+			return fmt.Errorf("disk %s: %w", key, err)
+		}
+		if err := content.CheckOpenMasters(ctx, m.host, want.Disks[key].Volume.Images); err != nil { // otherwise QEMU can't open the disk
+			return fmt.Errorf("disk %s: %w", key, err)
+		}
+	}
+	return m.checkMasters(ctx, uuid, content.OpenedBy(domains), want, keys)
+}
+
+// checkMasterRecords refuses overlays whose masters were replaced.
+func (m Manager) checkMasterRecords(ctx context.Context, want domainxml.Machine, keys []string) error {
+	for _, key := range keys {
+		if err := content.CheckMasterRecords(ctx, m.host, want.Disks[key].Volume.Images); err != nil {
+			return fmt.Errorf("disk %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// overlayTime is how long a machine waits for the removal of its disk's overlays, which the same apply may be doing.
+const overlayTime = 5 * time.Second
+
+// checkMasters refuses disks that the machine would write to while they are masters.
+func (m Manager) checkMasters(ctx context.Context, uuid string, opened content.Opened, want domainxml.Machine, keys []string) error {
+	for _, key := range keys {
+		if !writes(want.Disks[key]) {
+			continue
+		}
+		if err := m.awaitNoOverlay(ctx, uuid, topOf(want.Disks[key].Volume), opened); err != nil {
+			return fmt.Errorf("disk %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// writes reports whether the guest writes to an image that may be a master: a disk of a storage pool, or a file or device that is bound
+// write-exclusive. Headers never name network storage, and a write-shared image is never a master.
+func writes(d domainxml.Disk) bool {
+	if len(d.Volume.Images) == 0 || d.ReadOnly || d.Ephemeral || domainxml.IsDrive(d.Device) {
+		return false
+	}
+	top := d.Volume.Images[0]
+	return top.IsDisk() && top.AccessMode != volume.ReadShared || top.Binding != "" && top.Type != "network" && top.AccessMode == volume.WriteExclusive
+}
+
+// awaitNoOverlay waits until no volume is an overlay of the file; its error names the overlays.
+func (m Manager) awaitNoOverlay(ctx context.Context, uuid string, of volume.Image, opened content.Opened) error {
+	pool := ""
+	if seen, err := m.inspect(ctx, []volume.Image{of}); err != nil {
+		return err
+	} else if seen[0] != nil {
+		pool = seen[0].Pool
+	}
+	found := content.CheckWriter(ctx, m.host, pool, of.Name, opened)
+	if !errors.Is(found, content.ErrMaster) {
+		return found
+	}
+	patient, cancel := context.WithTimeout(ctx, overlayTime)
+	defer cancel()
+	err := m.host.AwaitEvery(patient, time.Second, uuid, func(ctx context.Context) (bool, error) {
+		now := content.CheckWriter(ctx, m.host, pool, of.Name, opened)
+		if ctx.Err() == nil {
+			found = now
+		}
+		return !errors.Is(now, content.ErrMaster), nil
+	})
+	if err != nil && patient.Err() == nil {
+		return err
+	}
+	return found
+}

@@ -1,0 +1,70 @@
+package machine
+
+import (
+	"context"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+// unlock changes the password of the running domain's display. It does so before the persistent definition is written, so that the next
+// apply repeats it after an interruption in between.
+func (m Manager) unlock(ctx context.Context, uuid string, stored, live *domainxml.Domain, want domainxml.Machine) (*domainxml.Domain, error) {
+	if want.Graphics == nil || want.Graphics.PasswordVersion == nil {
+		return live, nil
+	}
+	display, err := live.Unlocks(stored, want)
+	if err != nil || display == "" {
+		return live, err
+	}
+	if err := m.host.ChangeDevice(ctx, uuid, display); err != nil {
+		return nil, err
+	}
+	return m.readLive(ctx, uuid)
+}
+
+// rename sets the title and description of the running domain, and returns it after that.
+func (m Manager) rename(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine) (*domainxml.Domain, error) {
+	is, err := live.Machine()
+	if err != nil || is.Title == want.Title && is.Description == want.Description {
+		return live, err
+	}
+	if err := m.host.SetLiveNames(ctx, uuid, want.Title, want.Description); err != nil {
+		return nil, err
+	}
+	return m.readLive(ctx, uuid)
+}
+
+// scale sets the processors and the memory of the running domain to those of want, up to the running domain's maximum, and returns it
+// after that.
+func (m Manager) scale(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine) (*domainxml.Domain, error) {
+	s, err := live.DiffScale(want)
+	if err != nil || s == (domainxml.Scale{}) {
+		return live, err
+	}
+	m.log.Info(ctx, "Scaling the running machine", map[string]any{"machine": want.Name, "vcpus": s.VCPUs, "KiB": s.Memory})
+	if s.VCPUs != 0 {
+		err = m.host.SetVCPUs(ctx, uuid, s.VCPUs)
+	}
+	if err == nil && s.Memory != 0 {
+		err = m.host.SetMemory(ctx, uuid, s.Memory, func(live string) (bool, error) { return domainxml.HasMemory(live, s.Memory) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.readLive(ctx, uuid)
+}
+
+// ignoreChangingMemory removes the memory from drift if the guest's balloon is still changing, as it does when the guest boots.
+func (m Manager) ignoreChangingMemory(ctx context.Context, uuid string, drift *domainxml.Drift) error {
+	if drift.Memory == 0 {
+		return nil
+	}
+	changes, err := m.host.MemoryChanges(ctx, uuid, func(live string) (bool, error) {
+		same, err := domainxml.HasMemory(live, drift.Memory)
+		return !same && err == nil, err
+	})
+	if changes {
+		drift.Memory = 0
+	}
+	return err
+}

@@ -1,0 +1,47 @@
+package machine
+
+import (
+	"context"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+)
+
+// ballooning is a host whose domain has another live definition a moment later.
+type ballooning struct {
+	busy
+	later string
+}
+
+func (h *ballooning) MemoryChanges(_ context.Context, _ string, other func(string) (bool, error)) (bool, error) {
+	return other(h.later)
+}
+
+// While a guest boots, its balloon takes the memory that it does not have; no other change is shown then, and none is pending.
+func TestScale_ChangingBalloonIsNotDrift(t *testing.T) {
+	is := domainxml.Machine{
+		Name: "web", VCPUs: 1, Memory: 1 << 20, MaxMemory: 4 << 20, DomainType: "qemu", Type: "pc", Metadata: domainxml.Metadata{Phase: domainxml.Ready},
+	}
+	with := func(mebibytes uint) string {
+		m := is
+		m.Memory = mebibytes << 10
+		text, err := domainxml.Build(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for name, c := range map[string]struct{ live, later, want uint }{
+		"it changes": {2380, 2000, 0}, "it is there": {2380, 1024, 0}, "it stays": {2380, 2380, 2380 << 10}, "it is taken more": {512, 512, 512 << 10},
+	} {
+		h := &ballooning{busy{leftOver{stubborn{oneDomain: oneDomain{stored: with(1024)}, live: with(c.live)}, true}}, with(c.later)}
+		m := Manager{log: quiet, host: h}
+		got, _, err := m.Observe(t.Context(), "")
+		if err == nil {
+			err = m.ignoreChangingMemory(t.Context(), "", &got.Drift)
+		}
+		if err != nil || got.Drift.Memory != c.want || len(got.Pending) != 0 {
+			t.Errorf("%s: %d KiB drifted and %v is pending, %v", name, got.Drift.Memory, got.Pending, err)
+		}
+	}
+}
