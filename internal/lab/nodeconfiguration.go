@@ -41,7 +41,8 @@ healthzPort: 0
 // containerdConfiguration has the image of empty containers, the folders of the plugins for networks and of their configuration, the folder
 // of registries, and runc. Root in a container, as which tests may run, must not lower the priority for the end of processes.
 const containerdConfiguration = `version = 2
-disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.aufs", "io.containerd.tracing.processor.v1.otlp"]
+disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.aufs", "io.containerd.tracing.processor.v1.otlp"]
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = %q
   restrict_oom_score_adj = true

@@ -135,7 +135,8 @@ func writes(d domainxml.Disk) bool {
 		return false
 	}
 	top := d.Volume.Images[0]
-	return top.IsDisk() && top.AccessMode != volume.ReadShared || top.Binding != "" && top.Type != "network" && top.AccessMode == volume.WriteExclusive
+	return top.IsDisk() && top.AccessMode != volume.ReadShared ||
+		top.Binding != "" && top.Type != "network" && top.AccessMode == volume.WriteExclusive
 }
 
 // awaitNoOverlay waits until no volume is an overlay of the file; its error names the overlays.

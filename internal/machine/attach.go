@@ -12,7 +12,9 @@ import (
 // attach plugs in the devices, and inserts the media, that want has and the running domain does not. It first records them in the running
 // domain's metadata: otherwise, after an interruption here, a disk that is recreated under the same name could be mistaken for the old one.
 // It also records disks that were attached outside of Terraform.
-func (m Manager) attach(ctx context.Context, uuid string, stored, live *domainxml.Domain, was, want domainxml.Machine) (now *domainxml.Domain, pending []string, err error) {
+func (m Manager) attach(ctx context.Context, uuid string, stored, live *domainxml.Domain, was,
+	want domainxml.Machine,
+) (now *domainxml.Domain, pending []string, err error) {
 	if live, err = m.rename(ctx, uuid, live, want); err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +75,9 @@ func (m Manager) plug(ctx context.Context, uuid, kind string, stored, live *doma
 }
 
 // insert inserts a medium into an empty drive and returns the running domain after that.
-func (m Manager) insert(ctx context.Context, uuid string, live *domainxml.Domain, key string, medium volume.Volume) (*domainxml.Domain, error) {
+func (m Manager) insert(ctx context.Context, uuid string, live *domainxml.Domain, key string,
+	medium volume.Volume,
+) (*domainxml.Domain, error) {
 	drive, _, err := live.Drive(key, medium)
 	if err != nil {
 		return nil, err
@@ -90,13 +94,16 @@ func (m Manager) insert(ctx context.Context, uuid string, live *domainxml.Domain
 func (m Manager) grow(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine) {
 	for target, bytes := range live.DisksToGrow(want) {
 		if err := m.host.GrowDevice(ctx, uuid, target, bytes); err != nil {
-			m.log.Warn(ctx, "The guest was not told of grown storage", map[string]any{"machine": want.Name, "disk": target, "error": err.Error()})
+			m.log.Warn(ctx, "The guest was not told of grown storage",
+				map[string]any{"machine": want.Name, "disk": target, "error": err.Error()})
 		}
 	}
 }
 
 // attachInterfaces changes, and plugs in, interfaces of want in the running domain, and returns it after that.
-func (m Manager) attachInterfaces(ctx context.Context, uuid string, stored, live *domainxml.Domain, want domainxml.Machine) (*domainxml.Domain, error) {
+func (m Manager) attachInterfaces(ctx context.Context, uuid string, stored, live *domainxml.Domain,
+	want domainxml.Machine,
+) (*domainxml.Domain, error) {
 	todo, err := live.DiffInterfaces(want)
 	if err != nil {
 		return nil, err

@@ -57,8 +57,8 @@ type Host interface {
 	DeleteVolume(ctx context.Context, pool, name string) error
 }
 
-// located is a host whose running domains show the paths of their disks, also of disks that name a storage pool and a volume. It looks at each
-// file once.
+// located is a host whose running domains show the paths of their disks, also of disks that name a storage pool and a volume. It looks at
+// each file once.
 type located struct {
 	Host
 	files *content.FileCache

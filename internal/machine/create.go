@@ -93,11 +93,11 @@ func (m Manager) checkInterrupted(uuid string, is domainxml.Machine) error {
 	if sameOwner && is.Metadata.Phase == domainxml.Creating {
 		return nil
 	}
-	err := fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration. It was left alone. To manage it from here, run: "+
-		"terraform import <address of this resource> %s/%s", uuid, m.key, is.Name)
+	err := fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration. It was left alone. To "+
+		"manage it from here, run: terraform import <address of this resource> %s/%s", uuid, m.key, is.Name)
 	if sameOwner {
-		err = fmt.Errorf("%w %q, which is in another state, as after the copy of a configuration's folder (give each an owner of its own), or whose state "+
-			"was lost: %w", ErrNameTaken, m.owner, err)
+		err = fmt.Errorf("%w %q, which is in another state, as after the copy of a configuration's folder (give each an owner of its "+
+			"own), or whose state was lost: %w", ErrNameTaken, m.owner, err)
 	}
 	return err
 }
@@ -116,7 +116,8 @@ func (m Manager) AcquireAndStart(ctx context.Context, uuid string, want domainxm
 }
 
 // ErrTakenOver is the error of a creation that another apply of the same owner has continued or finished: the machine is in its state.
-var ErrTakenOver = errors.New("another apply of the same owner creates this machine at the same time, and has it in its state, as after the copy of " +
+var ErrTakenOver = errors.New("another apply of the same owner creates this machine at the same time, and has it in its state, as after " +
+	"the copy of " +
 
 	"a configuration's folder. Give each configuration an owner and names of its own")
 
@@ -131,8 +132,8 @@ func (m Manager) Finish(ctx context.Context, uuid string, want domainxml.Machine
 	})
 }
 
-// RevertCreation stops and undefines a domain whose creation failed, also after the operation's timeout. It is left alone if another apply has
-// continued the creation.
+// RevertCreation stops and undefines a domain whose creation failed, also after the operation's timeout. It is left alone if another apply
+// has continued the creation.
 func (m Manager) RevertCreation(ctx context.Context, uuid string) error {
 	ctx, cancel := revert.Context(ctx)
 	defer cancel()

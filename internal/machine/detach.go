@@ -17,8 +17,11 @@ import (
 type detached struct{ disks, macs []string }
 
 // detach unplugs from the running domain what want does not have, or has as another volume or device, and returns it after that. The medium
-// of a drive is ejected. If the guest does not acknowledge an unplug, the devices unplugged before are removed from the stored definition as well.
-func (m Manager) detach(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine) (now *domainxml.Domain, gone detached, err error) {
+// of a drive is ejected. If the guest does not acknowledge an unplug, the devices unplugged before are removed from the stored definition
+// as well.
+func (m Manager) detach(ctx context.Context, uuid string, live *domainxml.Domain,
+	want domainxml.Machine,
+) (now *domainxml.Domain, gone detached, err error) {
 	if err = m.detachDisks(ctx, uuid, live, want, &gone); err == nil {
 		err = m.detachInterfaces(ctx, uuid, live, want, &gone)
 	}
@@ -37,7 +40,8 @@ func (gone detached) explain(want domainxml.Machine, cause error) error {
 	if len(keys) == 0 {
 		return cause
 	}
-	return fmt.Errorf("%w\n\nAlready unplugged: %s. Apply again, which goes on from there; to have back what the machine had there, apply the previous configuration",
+	return fmt.Errorf("%w\n\nAlready unplugged: %s. Apply again, which goes on from there; to have back what the machine had there, "+
+		"apply the previous configuration",
 		cause, strings.Join(keys, ", "))
 }
 
@@ -68,7 +72,8 @@ func replacements(live *domainxml.Domain, want domainxml.Machine, keys []string)
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
 		images := want.Disks[key].Volume.Images
 		return len(images) == 0 || slices.ContainsFunc(attached, func(a domainxml.Attached) bool {
-			return a.Key != key && len(a.Volume.Images) > 0 && a.Volume.Images[0].Type == images[0].Type && a.Volume.Images[0].Name == images[0].Name
+			return a.Key != key && len(a.Volume.Images) > 0 && a.Volume.Images[0].Type == images[0].Type &&
+				a.Volume.Images[0].Name == images[0].Name
 		})
 	})
 }

@@ -69,8 +69,8 @@ func (m Manager) persist(ctx context.Context, uuid string, at Observation) error
 	return err
 }
 
-// addProgram adds to a machine that is off how its program has ended, which the init writes to the root disk. The guest may have written anything
-// there, or nothing: without an exit code there is none in the state.
+// addProgram adds to a machine that is off how its program has ended, which the init writes to the root disk. The guest may have written
+// anything there, or nothing: without an exit code there is none in the state.
 func (m Manager) addProgram(ctx context.Context, is *domainxml.Machine) {
 	config, err := guestinit.Decode([]byte(is.Run))
 	if err != nil {

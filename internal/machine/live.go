@@ -8,7 +8,9 @@ import (
 
 // unlock changes the password of the running domain's display. It does so before the persistent definition is written, so that the next
 // apply repeats it after an interruption in between.
-func (m Manager) unlock(ctx context.Context, uuid string, stored, live *domainxml.Domain, want domainxml.Machine) (*domainxml.Domain, error) {
+func (m Manager) unlock(ctx context.Context, uuid string, stored, live *domainxml.Domain,
+	want domainxml.Machine,
+) (*domainxml.Domain, error) {
 	if want.Graphics == nil || want.Graphics.PasswordVersion == nil {
 		return live, nil
 	}

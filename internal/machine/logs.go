@@ -28,7 +28,8 @@ func (m Manager) checkLogs(ctx context.Context, was, want domainxml.Machine) err
 			return fmt.Errorf("whether %s %s is free to be written to is not known: %w", attribute, asked[attribute], err)
 		}
 		if is != "" {
-			return fmt.Errorf("%s is %s, which is %s: all that the guest says would be written into it. Name another file, in no storage pool",
+			return fmt.Errorf("%s is %s, which is %s: all that the guest says would be written into it. Name another file, in no storage "+
+				"pool",
 				attribute, asked[attribute], is)
 		}
 	}
@@ -58,7 +59,8 @@ func (m Manager) storageAt(ctx context.Context, file string, want domainxml.Mach
 	}
 	v, err := m.host.VolumeAt(ctx, file)
 	if err == nil {
-		return fmt.Sprintf("the volume %s of the storage pool %s (an old log there is to be moved elsewhere, and then: virsh pool-refresh %[2]s)",
+		return fmt.Sprintf("the volume %s of the storage pool %s (an old log there is to be moved elsewhere, and then: virsh "+
+			"pool-refresh %[2]s)",
 			v.Name, v.Pool), nil
 	}
 	if !errors.Is(err, host.ErrNotFound) {

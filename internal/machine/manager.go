@@ -107,15 +107,16 @@ func (m Manager) start(ctx context.Context, uuid string) error {
 	for _, a := range stored.Attached() {
 		if a.Ephemeral {
 			v, _ := m.host.VolumeAt(ctx, a.Volume.Images[0].Name)
-			left, _ := content.RemoveTransients(ctx, m.host, v.Pool, a.Volume.Images[0].Name, uuid) // otherwise the start's error tells more
+			// otherwise the start's error tells more
+			left, _ := content.RemoveTransients(ctx, m.host, v.Pool, a.Volume.Images[0].Name, uuid)
 			removed = append(removed, left...)
 		}
 	}
 	if len(removed) == 0 {
 		return err
 	}
-	m.Warn("What a guest had written to an ephemeral disk was removed", fmt.Sprintf("libvirt had left %s on host %s, as when it ends together with QEMU, "+
-		"and would not have started the machine.", strings.Join(removed, ", "), m.key))
+	m.Warn("What a guest had written to an ephemeral disk was removed", fmt.Sprintf("libvirt had left %s on host %s, as when it ends "+
+		"together with QEMU, and would not have started the machine.", strings.Join(removed, ", "), m.key))
 	return m.boot(ctx, uuid)
 }
 
@@ -132,8 +133,11 @@ func (m Manager) boot(ctx context.Context, uuid string) error {
 }
 
 // Update updates an existing domain to want. Devices are unplugged first, then the new ones are plugged in. pending are the changes
-// that the running guest gets at its next start; started reports that it was booted. now is the machine after that; empty if it was not read.
-func (m Manager) Update(ctx context.Context, uuid string, want domainxml.Machine, power Power) (now Observation, pending []string, started bool, err error) {
+// that the running guest gets at its next start; started reports that it was booted. now is the machine after that; empty if it was not
+// read.
+func (m Manager) Update(ctx context.Context, uuid string, want domainxml.Machine,
+	power Power,
+) (now Observation, pending []string, started bool, err error) {
 	m.mayRestart = power.On && power.Restart
 	at, err := m.seeHere(ctx, uuid)
 	if err == nil {
@@ -213,14 +217,16 @@ func (m Manager) checkSaved(ctx context.Context, uuid string, want domainxml.Mac
 	if err != nil || len(differs) == 0 {
 		return err
 	}
-	return fmt.Errorf("its guest is saved with its memory (virsh managedsave), and its next start goes on with what it had then. That can't "+
-		"be changed: %s. Start it before (running = true and nothing else), or give up what its memory had, as after a power cut: "+
+	return fmt.Errorf("its guest is saved with its memory (virsh managedsave), and its next start goes on with what it had then. That "+
+		"can't be changed: %s. Start it before (running = true and nothing else), or give up what its memory had, as after a power cut: "+
 		"virsh managedsave-remove %s", strings.Join(differs, ", "), want.Name)
 }
 
 // reconcile updates the stored definition, and an active domain, to want. The stored definition also shows other machines what this one
 // requests; if the guard refuses, it gets the former disks back.
-func (m Manager) reconcile(ctx context.Context, uuid string, at Observation, want domainxml.Machine, starts bool) (now Observation, pending []string, err error) {
+func (m Manager) reconcile(ctx context.Context, uuid string, at Observation, want domainxml.Machine,
+	starts bool,
+) (now Observation, pending []string, err error) {
 	was, err := at.machine()
 	if err != nil {
 		return now, nil, err
@@ -276,7 +282,8 @@ func (m Manager) reconcile(ctx context.Context, uuid string, at Observation, wan
 	return at, append(pending, domainxml.PendingRemovals(was, want)...), nil
 }
 
-// Delete destroys the domain, unless something would be lost that is nowhere else. One that is gone is no error. was is the machine in state.
+// Delete destroys the domain, unless something would be lost that is nowhere else. One that is gone is no error. was is the machine in
+// state.
 func (m Manager) Delete(ctx context.Context, uuid string, was domainxml.Machine, force bool) error {
 	at, err := m.seeHere(ctx, uuid)
 	if errors.Is(err, host.ErrNotFound) {

@@ -32,7 +32,9 @@ type OpenFile struct {
 }
 
 // openFiles are such disks of a running domain. isGone, which may be slow, is called for each candidate.
-func openFiles(live *domainxml.Domain, wanted func(key string) volume.Image, isGone func(*OpenFile) (bool, error)) (all []OpenFile, err error) {
+func openFiles(live *domainxml.Domain, wanted func(key string) volume.Image,
+	isGone func(*OpenFile) (bool, error),
+) (all []OpenFile, err error) {
 	for _, a := range live.Attached() {
 		if !a.Writes() || a.Volume.Images[0].Type != "file" {
 			continue
@@ -210,8 +212,8 @@ func (m Manager) checkSharers(ctx context.Context, uuid string, i volume.Image) 
 	if state, err := m.host.State(ctx, users[n].UUID); err != nil || !state.Active {
 		return nil //nolint:nilerr // it has shut down since
 	}
-	return fmt.Errorf("%w: domain %s has %s, too, and writes to a file that had that name and was deleted or replaced, by hand or by a pod. To save what its "+
-		"guest has written: %s. To go on without that, shut it down first", guard.ErrInUse, users[n].Domain, i.Name,
+	return fmt.Errorf("%w: domain %s has %s, too, and writes to a file that had that name and was deleted or replaced, by hand or by a "+
+		"pod. To save what its guest has written: %s. To go on without that, shut it down first", guard.ErrInUse, users[n].Domain, i.Name,
 		guard.Rescue(users[n].Domain, users[n].Device.Target))
 }
 
@@ -220,8 +222,9 @@ func (f OpenFile) Explain(machine string) string {
 	is := fmt.Sprintf("the guest of %s has %s open as disk %s (%s), ", machine, f.Volume.Images[0].Name, f.Key, f.Target)
 	if f.Moved {
 		return is + fmt.Sprintf("and the state names %s, which is a copy of that file, or that file after it was moved: it has the same "+
-			"identity. What the guest has written since is not in a copy. Shut the machine down (running = false), make sure that the file at "+
-			"the new path is the newest one, for example by copying it again, and start it. Or give the storage pool its former folder.", f.wanted.Name)
+			"identity. What the guest has written since is not in a copy. Shut the machine down (running = false), make sure that the "+
+			"file at the new path is the newest one, for example by copying it again, and start it. Or give the storage pool its former "+
+			"folder.", f.wanted.Name)
 	}
 	became := "which is not a volume of a storage pool any more: it was deleted or replaced by hand, or the pool has another folder now"
 	if f.isOfClaim() || f.isUnnoted() || f.hidden {
@@ -230,8 +233,9 @@ func (f OpenFile) Explain(machine string) string {
 	if f.hidden {
 		became += ", as QEMU's lock shows (unless its filesystem has no locks)"
 	}
-	return is + became + fmt.Sprintf(". What the guest has written may be nowhere else; when the file was deleted, it is lost as soon as the guest "+
-		"stops. To save it: %s. To go on without it, shut the machine down (running = false, or virsh destroy %s) and apply.", guard.Rescue(machine, f.Target), machine)
+	return is + became + fmt.Sprintf(". What the guest has written may be nowhere else; when the file was deleted, it is lost as soon as "+
+		"the guest stops. To save it: %s. To go on without it, shut the machine down (running = false, or virsh destroy %s) and apply.",
+		guard.Rescue(machine, f.Target), machine)
 }
 
 func topOf(v volume.Volume) volume.Image {

@@ -58,8 +58,8 @@ func (m Manager) recognize(ctx context.Context, want domainxml.Machine, keys []s
 	return nil
 }
 
-// checkBacking refuses to define chains that contradict the headers of their overlays, except for images that the running domain has open: its XML
-// shows their chains. It is called before anything changes.
+// checkBacking refuses to define chains that contradict the headers of their overlays, except for images that the running domain has open:
+// its XML shows their chains. It is called before anything changes.
 func (m Manager) checkBacking(ctx context.Context, live *domainxml.Domain, want domainxml.Machine) error {
 	open := map[string]bool{}
 	if live != nil {

@@ -96,7 +96,8 @@ func (m Manager) revertDisks(ctx context.Context, uuid string, was, want domainx
 	}
 	want.Disks = disks
 	if err := m.redefine(ctx, uuid, want); err != nil {
-		return fmt.Errorf("%w\n\nLeft behind: the stored definition has what was refused already, and could not be put back: %w", cause, err)
+		return fmt.Errorf("%w\n\nLeft behind: the stored definition has what was refused already, and could not be put back: %w", cause,
+			err)
 	}
 	return cause
 }

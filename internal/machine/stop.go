@@ -79,8 +79,8 @@ func (m Manager) checkStopped(ctx context.Context, uuid string, isPersistent boo
 // down, whether it may be restarted for changes that a running guest can't get, and whether its autostart is another one than in the state.
 type Power struct{ On, Force, Restart, Autostart bool }
 
-// restart shuts the guest down, changes the machine while it is off, and starts it. why is what the running guest can't get, or did not release.
-// The guard checks again, because another machine may have got the storage since.
+// restart shuts the guest down, changes the machine while it is off, and starts it. why is what the running guest can't get, or did not
+// release. The guard checks again, because another machine may have got the storage since.
 func (m Manager) restart(ctx context.Context, uuid string, want domainxml.Machine, force bool, why error) error {
 	m.log.Info(ctx, "Restarting the machine", map[string]any{"machine": want.Name, "cause": why.Error()})
 	at, err := m.see(ctx, uuid)

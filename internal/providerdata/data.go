@@ -65,13 +65,15 @@ func New(owner string, hosts *host.Registry, client *cluster.Client) *Data {
 	return d
 }
 
-// RecordedHost is the host of an object in the state, such as "disk host-a/ssd/root". If hosts does not have it any more, nil and an error that says how to go on.
+// RecordedHost is the host of an object in the state, such as "disk host-a/ssd/root". If hosts does not have it any more, nil and an error
+// that says how to go on.
 func (d *Data) RecordedHost(key, object string, diags *diag.Diagnostics) *host.Host {
 	h, err := d.Hosts.Host(key)
 	if err != nil {
-		diags.AddAttributeError(path.Root("host"), "Unknown host", fmt.Sprintf("The %s is on it, and %s.", object, err)+"\n\nPut it back into hosts to read, change or destroy what it has. "+
-			"If it was renamed there, or is off for good, take what it has out of the state:\n\n    terraform state rm <address of this resource>\n\n"+
-			"and import it under the new name, with an import block (guide \"Day-two operations\").")
+		diags.AddAttributeError(path.Root("host"), "Unknown host", fmt.Sprintf("The %s is on it, and %s.", object, err)+"\n\nPut it back "+
+			"into hosts to read, change or destroy what it has. If it was renamed there, or is off for good, take what it has out of the "+
+			"state:\n\n    terraform state rm <address of this resource>\n\nand import it under the new name, with an import block "+
+			"(guide \"Day-two operations\").")
 	}
 	return h
 }

@@ -20,8 +20,8 @@ func (d *Data) Releases() func() bool {
 	return func() bool { return d.destroying.Load() > 0 || time.Since(began) < firstDestroy }
 }
 
-// RetryTaken calls create again, each second, while its error is that a name is taken and this apply destroys resources, one of which may have that
-// name. Terraform does not tell what an apply will destroy, and libvirt has no event for the end of a volume.
+// RetryTaken calls create again, each second, while its error is that a name is taken and this apply destroys resources, one of which may
+// have that name. Terraform does not tell what an apply will destroy, and libvirt has no event for the end of a volume.
 func (d *Data) RetryTaken(ctx context.Context, create func() (taken bool)) {
 	for releases := d.Releases(); ; {
 		last := !releases()

@@ -26,8 +26,8 @@ func (r *Resource) BeginCreate(ctx context.Context, req resource.CreateRequest, 
 	return within(ctx, req.Plan, timeouts.Value.Create, most, diags)
 }
 
-// BeginRead reads the state, and limits the time of a read until end is called. ok is false after an error, and while the provider is unknown:
-// then the response keeps the prior state.
+// BeginRead reads the state, and limits the time of a read until end is called. ok is false after an error, and while the provider is
+// unknown: then the response keeps the prior state.
 func (r *Resource) BeginRead(ctx context.Context, req resource.ReadRequest, state any, most time.Duration, diags *diag.Diagnostics,
 ) (limited context.Context, end context.CancelFunc, ok bool) {
 	if !r.Provider.Ready() {
@@ -39,7 +39,8 @@ func (r *Resource) BeginRead(ctx context.Context, req resource.ReadRequest, stat
 }
 
 // BeginUpdate reads plan and state, and limits the time of an update until end is called. ok is false after an error.
-func (r *Resource) BeginUpdate(ctx context.Context, req resource.UpdateRequest, plan, state any, most time.Duration, diags *diag.Diagnostics,
+func (r *Resource) BeginUpdate(ctx context.Context, req resource.UpdateRequest, plan, state any, most time.Duration,
+	diags *diag.Diagnostics,
 ) (limited context.Context, end context.CancelFunc, ok bool) {
 	r.Provider.Apply()
 	diags.Append(req.Plan.Get(ctx, plan)...)
@@ -54,7 +55,8 @@ func (r *Resource) BeginDelete(ctx context.Context, req resource.DeleteRequest, 
 	return within(ctx, req.State, timeouts.Value.Delete, most, diags)
 }
 
-// BeginRead reads the configuration, and limits the time of a read until end is called. ok is false after an error; one is that the provider is unknown.
+// BeginRead reads the configuration, and limits the time of a read until end is called. ok is false after an error; one is that the
+// provider is unknown.
 func (d *DataSource) BeginRead(ctx context.Context, req datasource.ReadRequest, config any, most time.Duration, diags *diag.Diagnostics,
 ) (limited context.Context, end context.CancelFunc, ok bool) {
 	if !d.Provider.Ready() {

@@ -51,9 +51,9 @@ func (d *Data) Refreshes() { d.refreshes.Store(true) }
 // HasRefreshed reports whether this process has read a resource in the state.
 func (d *Data) HasRefreshed() bool { return d != nil && d.refreshes.Load() }
 
-// RecordPlannedUse records the use of an image, and refuses it if it conflicts with another use in this plan. Terraform makes the same plan before a
-// destroy, without telling the provider: it only warns of what an apply may have led to, which is over storage that exists, and the apply
-// refuses. Such storage was read before its users are planned, other resources are read at any time.
+// RecordPlannedUse records the use of an image, and refuses it if it conflicts with another use in this plan. Terraform makes the same plan
+// before a destroy, without telling the provider: it only warns of what an apply may have led to, which is over storage that exists, and
+// the apply refuses. Such storage was read before its users are planned, other resources are read at any time.
 func (d *Data) RecordPlannedUse(is PlannedUse, at path.Path, diags *diag.Diagnostics) (ok bool) {
 	d.plannedUses.mu.Lock()
 	defer d.plannedUses.mu.Unlock()
@@ -83,8 +83,8 @@ func (u PlannedUse) conflict(other PlannedUse) (summary, detail string) {
 		reader, writer = other, u
 	}
 	if u.Image.IsDisk() && reader.Image.AccessMode == volume.ReadShared || reader.Disk {
-		return "A master is read-only", fmt.Sprintf("The %s is over %s, which has to stay as it is, and the %s would write to it. Give that "+
-			"machine an overlay or a clone of its own (virtclaim_disk with a copy_mode), or remove the overlays.",
+		return "A master is read-only", fmt.Sprintf("The %s is over %s, which has to stay as it is, and the %s would write to it. Give "+
+			"that machine an overlay or a clone of its own (virtclaim_disk with a copy_mode), or remove the overlays.",
 			reader.By, u.Image.Name, writer.By)
 	}
 	remedy := "Take it away from one, bind it read-shared, or give each machine a copy of its own (virtclaim_disk with a copy_mode)."
@@ -94,8 +94,8 @@ func (u PlannedUse) conflict(other PlannedUse) (summary, detail string) {
 	case u.Depth > 0 && other.Depth > 0:
 		remedy = "Both only read it, below disks of their own: bind it read-shared (access_mode of its virtclaim_volume_binding)."
 	}
-	return "Two machines on the same storage", fmt.Sprintf("The %s uses %s, which the %s of this configuration uses, too. It is %s here, so "+
-		"only one of them can have it. %s", u.By, u.Image.Name, other.By, u.Image.AccessMode, remedy)
+	return "Two machines on the same storage", fmt.Sprintf("The %s uses %s, which the %s of this configuration uses, too. It is %s here, "+
+		"so only one of them can have it. %s", u.By, u.Image.Name, other.By, u.Image.AccessMode, remedy)
 }
 
 // refused says whether the apply will refuse a conflict that the plan only warns of. Headers do not reference network storage, so that its

@@ -54,7 +54,8 @@ func (d *Data) WarnOfPrerequisite(
 			"A resource of this apply may make it; otherwise the apply fails. To see what there is: virsh %s-list --all", kind))
 	case is == host.Inactive:
 		diags.AddAttributeWarning(at, fmt.Sprintf("The %s of host %s is not active", object, key), fmt.Sprintf(
-			"A resource of this apply may start it; otherwise the apply fails. To start it: virsh %s-start %s", kind, host.ShellQuote(name)))
+			"A resource of this apply may start it; otherwise the apply fails. To start it: virsh %s-start %s", kind,
+			host.ShellQuote(name)))
 	}
 }
 

@@ -45,7 +45,8 @@ func VolumeName(description string, longest int) schema.Attribute {
 		Optional: true, Computed: true, PlanModifiers: keep(),
 		MarkdownDescription: description + " Either this or `name_prefix`. Names that begin with `virtclaim-` are reserved.",
 		Validators: []validator.String{
-			volumeName, stringvalidator.LengthAtMost(longest), stringvalidator.ExactlyOneOf(path.MatchRoot("name"), path.MatchRoot("name_prefix")),
+			volumeName, stringvalidator.LengthAtMost(longest), stringvalidator.ExactlyOneOf(path.MatchRoot("name"),
+				path.MatchRoot("name_prefix")),
 		},
 	}
 }

@@ -42,8 +42,9 @@ func CheckReserved(ctx context.Context, req resource.ModifyPlanRequest, resp *re
 			resp.Diagnostics.Append(req.State.GetAttribute(ctx, at, &prior)...)
 		}
 		if strings.HasPrefix(planned.ValueString(), reserved) && !planned.Equal(prior) {
-			resp.Diagnostics.AddAttributeError(at, "Reserved name", fmt.Sprintf("%s is %q, and names that begin with %s are those of what virtclaim "+
-				"makes for itself on hosts: other applies would take it for that. Choose another one.", attribute, planned.ValueString(), reserved))
+			resp.Diagnostics.AddAttributeError(at, "Reserved name", fmt.Sprintf("%s is %q, and names that begin with %s are those of "+
+				"what virtclaim makes for itself on hosts: other applies would take it for that. Choose another one.", attribute,
+				planned.ValueString(), reserved))
 		}
 	}
 }

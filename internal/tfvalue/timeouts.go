@@ -12,7 +12,8 @@ import (
 // Timeouts is the attribute timeouts of a resource with these defaults; one without an update has none of it.
 func Timeouts(ctx context.Context, create, read, update, remove time.Duration) schema.Attribute {
 	description := func(what string, timeout time.Duration, more string) string {
-		return fmt.Sprintf("Timeout of %s, as a [duration](https://pkg.go.dev/time#ParseDuration) such as `90s` or `1h30m`. Defaults to `%dm`.%s",
+		return fmt.Sprintf("Timeout of %s, as a [duration](https://pkg.go.dev/time#ParseDuration) such as `90s` or `1h30m`. Defaults to "+
+			"`%dm`.%s",
 			what, int(timeout.Minutes()), more)
 	}
 	return timeouts.Attributes(ctx, timeouts.Opts{

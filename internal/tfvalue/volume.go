@@ -232,7 +232,8 @@ func (m imageModel) image() volume.Image {
 		Name: m.Name.ValueString(), Query: m.Query.ValueString(), Initiator: m.Initiator.ValueString(),
 		TLS: m.TLS.ValueBool(), TLSVerify: m.TLSVerify.ValueBool(),
 		User: m.User.ValueString(), Group: m.Group.ValueString(),
-		AccessMode: volume.AccessMode(m.AccessMode.ValueString()), Hosts: m.Hosts, Binding: m.Binding.ValueString(), Generation: m.Generation.ValueString(),
+		AccessMode: volume.AccessMode(m.AccessMode.ValueString()), Hosts: m.Hosts, Binding: m.Binding.ValueString(),
+		Generation: m.Generation.ValueString(),
 	}
 	for _, s := range m.Servers {
 		i.Servers = append(i.Servers, volume.Server{

@@ -67,16 +67,16 @@ type pools interface {
 func usageTypes(ctx context.Context, h pools, u content.UsageTypes, diags *diag.Diagnostics) map[string]usageModel {
 	places, err := u.Places(ctx)
 	if err != nil {
-		diags.AddWarning("The usage types of the host are not known", fmt.Sprintf("They are in annotations of the Kubernetes node of host %s, "+
-			"which can't be read, so usage_types is null: %s. Permit to get nodes, or give the host a storage map.", u.Host, err))
+		diags.AddWarning("The usage types of the host are not known", fmt.Sprintf("They are in annotations of the Kubernetes node of "+
+			"host %s, which can't be read, so usage_types is null: %s. Permit to get nodes, or give the host a storage map.", u.Host, err))
 		return nil
 	}
 	found := map[string]usageModel{}
 	for usageType, place := range places {
 		seen, err := readUsage(ctx, h, place)
 		if errors.Is(err, libvirthost.ErrNoPool) {
-			diags.AddWarning("A storage pool is missing", fmt.Sprintf("Usage type %s of host %s is mapped to the storage pool %s, which the host "+
-				"does not have. Define it there, or name another one in the host's storage.", usageType, u.Host, place.Pool))
+			diags.AddWarning("A storage pool is missing", fmt.Sprintf("Usage type %s of host %s is mapped to the storage pool %s, which "+
+				"the host does not have. Define it there, or name another one in the host's storage.", usageType, u.Host, place.Pool))
 		} else if err != nil {
 			diags.AddError(unreadable, err.Error())
 		}

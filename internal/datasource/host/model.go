@@ -52,9 +52,13 @@ func (m *model) fill(a libvirthost.About) {
 
 // showPool leaves the sizes of an inactive pool null: 0 would mean a full one.
 func showPool(name string, p libvirthost.Pool) usageModel {
-	seen := usageModel{Pool: types.StringValue(name), Type: tfvalue.OrNull(p.Type), Path: tfvalue.OrNull(p.Path), Active: types.BoolValue(p.Active)}
+	seen := usageModel{
+		Pool: types.StringValue(name), Type: tfvalue.OrNull(p.Type), Path: tfvalue.OrNull(p.Path),
+		Active: types.BoolValue(p.Active),
+	}
 	if p.Active {
-		seen.Capacity, seen.Allocated, seen.Available = types.Int64Value(p.Capacity), types.Int64Value(p.Allocation), types.Int64Value(p.Available)
+		seen.Capacity, seen.Allocated, seen.Available = types.Int64Value(p.Capacity), types.Int64Value(p.Allocation),
+			types.Int64Value(p.Available)
 	}
 	return seen
 }

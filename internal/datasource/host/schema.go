@@ -11,8 +11,8 @@ import (
 
 func (d *host) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Looks at a libvirt host of the provider: what it is, what guests it can run, and what room its storage has. " +
-			"It changes nothing on the host; a storage pool that only the first disk will make is shown as not there yet.\n\n" +
+		MarkdownDescription: "Looks at a libvirt host of the provider: what it is, what guests it can run, and what room its storage " +
+			"has. It changes nothing on the host; a storage pool that only the first disk will make is shown as not there yet.\n\n" +
 			"A host that does not answer is an error. The guide on hosts tells how they are reached.",
 		Attributes: map[string]schema.Attribute{
 			"host":         schema.StringAttribute{Required: true, MarkdownDescription: "The host's key in the provider's `hosts`."},

@@ -56,8 +56,8 @@ func lookUp(ctx context.Context, client *cluster.Client, m *model, diags *diag.D
 	seen, err := claim.Preview(ctx, client, ref, m.Options(ctx, diags))
 	if apierrors.IsNotFound(err) {
 		diags.AddAttributeError(path.Root("claim_name"), "No such claim",
-			fmt.Sprintf("The %s does not exist: create it, or name another one. Where this configuration makes it, let the data source depend "+
-				"on that (depends_on). %s.", ref, err))
+			fmt.Sprintf("The %s does not exist: create it, or name another one. Where this configuration makes it, let the data source "+
+				"depend on that (depends_on). %s.", ref, err))
 		return
 	}
 	if err == nil {

@@ -19,8 +19,8 @@ func (d *persistentVolumeClaim) Schema(ctx context.Context, _ datasource.SchemaR
 		MarkdownDescription: "Reads a PersistentVolumeClaim without a reservation: its properties, its users, and the result of a " +
 			"`virtclaim_volume_binding` of it. It changes nothing and reads no secret.\n\n" +
 			"It has no `volume` for a machine: only a binding has one, because only a binding prevents other writers.\n\n" +
-			"A claim that is not bound, or whose volume can't be used by virtual machines, is not an error: `volume_error` has the reason. " +
-			"Use it in a `precondition` or a `check` where that matters. A claim that does not exist is an error.",
+			"A claim that is not bound, or whose volume can't be used by virtual machines, is not an error: `volume_error` has the " +
+			"reason. Use it in a `precondition` or a `check` where that matters. A claim that does not exist is an error.",
 		Attributes: merge(arguments(), results(), map[string]schema.Attribute{"timeouts": timeouts.Attributes(ctx)}),
 	}
 }
@@ -89,8 +89,8 @@ func results() map[string]schema.Attribute {
 		},
 		"volume_error": computed("Why the claim can't be bound, at present or permanently; null if it can. The binding checks " +
 			"further whether the claim allows its access mode and hosts, and whether the secret is complete."),
-		"disk_xml": computed("The libvirt `<disk>` that would open the volume, as a preview: that of a `read-shared` binding, as target vda. " +
-			"It has no `<auth>`, because only a binding creates the libvirt secret. Null if `volume_error` is set."),
+		"disk_xml": computed("The libvirt `<disk>` that would open the volume, as a preview: that of a `read-shared` binding, as target " +
+			"vda. It has no `<auth>`, because only a binding creates the libvirt secret. Null if `volume_error` is set."),
 		"secret_ref": schema.SingleNestedAttribute{
 			Computed: true, MarkdownDescription: "The Kubernetes secret from which a binding reads the credentials; null if the " +
 				"storage needs none.",

@@ -15,7 +15,8 @@ func Rescue(t *testing.T, h *lab.Host, format, file string) (end func()) {
 	t.Helper()
 	definition := filepath.Join(t.TempDir(), "rescue.xml")
 	xml := fmt.Sprintf(`<domain type="qemu"><name>rescue</name><memory>32768</memory><os><type>hvm</type></os><devices>
-		<disk type="file" device="disk"><driver name="qemu" type=%q/><source file=%q/><target dev="vda"/></disk></devices></domain>`, format, file)
+		<disk type="file" device="disk"><driver name="qemu" type=%q/><source file=%q/><target dev="vda"/></disk></devices></domain>`,
+		format, file)
 	if err := os.WriteFile(definition, []byte(xml), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,8 @@ func configurationAttribute() schema.Attribute {
 		return tfvalue.Computed(description)
 	}
 	return schema.SingleNestedAttribute{
-		Computed: true, MarkdownDescription: "Configuration of the container image when the disk was created; null without `source.root_filesystem`.",
+		Computed:            true,
+		MarkdownDescription: "Configuration of the container image when the disk was created; null without `source.root_filesystem`.",
 		Attributes: map[string]schema.Attribute{
 			"architecture": text("Architecture that the image is for, in OCI's notation, such as `amd64` or `arm/v7`."),
 			"entrypoint":   texts("Program with its first arguments; null without one. `command` follows."),

@@ -31,8 +31,8 @@ func (r *disk) prepareContent(
 }
 
 func (r *disk) prepareComposed(ctx context.Context, plan model, s sourceModel, spec *content.Spec) (digest string, err error) {
-	// The versions are read before the content: if a secret changes in between, the older version is stored, and the next plan repairs that. A
-	// version newer than the content would never be compared again.
+	// The versions are read before the content: if a secret changes in between, the older version is stored, and the next plan repairs
+	// that. A version newer than the content would never be compared again.
 	if digest, err = digestOf(ctx, s.composed(), func() (secretVersions, error) { return r.Provider.Cluster() }); err != nil {
 		return "", err
 	}

@@ -43,8 +43,8 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, on content.Host,
 	return nil
 }
 
-// measureMaster sets the master's capacity to what its storage has. Kubernetes does not compare the capacity of a PersistentVolume with that, and a
-// copy that ends earlier than its master is broken.
+// measureMaster sets the master's capacity to what its storage has. Kubernetes does not compare the capacity of a PersistentVolume with
+// that, and a copy that ends earlier than its master is broken.
 func measureMaster(ctx context.Context, h *host.Host, on content.Host, spec *content.Spec, diags *diag.Diagnostics) error {
 	master := &spec.Master
 	top, said := master.Images[0], master.Capacity
@@ -60,7 +60,8 @@ func measureMaster(ctx context.Context, h *host.Host, on content.Host, spec *con
 	}
 	if said != nil && *said != bytes {
 		diags.AddAttributeWarning(sourcePath, "The master's storage has another size", fmt.Sprintf(
-			"%s has %d bytes on host %s, and its binding or PersistentVolume says %d. Its storage counts: a new disk without a size of its own has %[2]d bytes.",
+			"%s has %d bytes on host %s, and its binding or PersistentVolume says %d. Its storage counts: a new disk without a size of "+
+				"its own has %[2]d bytes.",
 			top.Name, bytes, h.Key, *said))
 	}
 	master.Capacity = &bytes
@@ -96,8 +97,9 @@ func checkRead(ctx context.Context, h *host.Host, top volume.Image) error {
 	users, err := guard.Users(ctx, h.Key, h, top)
 	for _, u := range users {
 		if u.Live && u.Depth == 0 && u.Device.Writes() {
-			return fmt.Errorf("%w: domain %s on host %s runs and writes to the master %s, which is bound read-shared: by hand, or because an overlay was committed "+
-				"into it (virsh blockcommit without --base). Overlays of it would be a mix of both", guard.ErrInUse, u.Domain, u.Host, top.Name)
+			return fmt.Errorf("%w: domain %s on host %s runs and writes to the master %s, which is bound read-shared: by hand, or "+
+				"because an overlay was committed into it (virsh blockcommit without --base). Overlays of it would be a mix of both",
+				guard.ErrInUse, u.Domain, u.Host, top.Name)
 		}
 	}
 	return err
@@ -202,8 +204,8 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 // deleted or replaced.
 func checkGuest(ctx context.Context, h *host.Host, u guard.Use, top volume.Image) error {
 	if is := u.Image().Format; is != top.Format {
-		return fmt.Errorf("%w: domain %s has it open as %s, and it is %s: what the domain would grow is the file. Take it out of that domain first "+
-			"(virsh detach-disk)", guard.ErrInUse, u.Domain, is, top.Format)
+		return fmt.Errorf("%w: domain %s has it open as %s, and it is %s: what the domain would grow is the file. Take it out of that "+
+			"domain first (virsh detach-disk)", guard.ErrInUse, u.Domain, is, top.Format)
 	}
 	if is, err := content.Inspect(ctx, h, top); err != nil || is.ProvesItself(top) {
 		return err
@@ -214,8 +216,9 @@ func checkGuest(ctx context.Context, h *host.Host, u guard.Use, top volume.Image
 	if open, _, err := content.HasOpen(ctx, h, top); open || err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: domain %s writes to a file that had the name %s and was deleted or replaced by hand. To save what its guest has written: %s. "+
-		"To go on without it, shut that machine down", guard.ErrInUse, u.Domain, top.Name, guard.Rescue(u.Domain, u.Device.Target))
+	return fmt.Errorf("%w: domain %s writes to a file that had the name %s and was deleted or replaced by hand. To save what its guest "+
+		"has written: %s. To go on without it, shut that machine down", guard.ErrInUse, u.Domain, top.Name, guard.Rescue(u.Domain,
+		u.Device.Target))
 }
 
 // resize grows a disk that no machine runs on. It passes QEMU the format and the backing chain, because the disk's header may have been

@@ -43,7 +43,8 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 
 // delete detaches and deletes the volume, and what the host has because of it.
 func (r *disk) delete(
-	ctx context.Context, h *host.Host, state model, own volume.Volume, owners []string, private tfvalue.PrivateReader, diags *diag.Diagnostics,
+	ctx context.Context, h *host.Host, state model, own volume.Volume, owners []string, private tfvalue.PrivateReader,
+	diags *diag.Diagnostics,
 ) error {
 	top, pool, name := own.Images[0], state.Pool.ValueString(), state.Name.ValueString()
 	is, domains, err := removable(ctx, h, pool, name, top, diags)
@@ -75,7 +76,8 @@ func (r *disk) delete(
 		bases = []string{filepath.Base(is.Backing)}
 	}
 	if err == nil && len(bases) > 0 {
-		err = r.Provider.Content.CollectGarbage(ctx, h.Key, h, pool, bases...) // an error keeps the disk in the state, so that the next destroy tries again
+		// an error keeps the disk in the state, so that the next destroy tries again
+		err = r.Provider.Content.CollectGarbage(ctx, h.Key, h, pool, bases...)
 	}
 	if err == nil {
 		err = content.ForgetMasterRecord(ctx, h, own.Images)
@@ -106,8 +108,8 @@ func removable(
 	return is, domains, err
 }
 
-// detach unplugs a disk from its machines. It is an error if one of them was migrated to another host outside of Terraform. Since guests are waited
-// for, the disk is looked at again after that.
+// detach unplugs a disk from its machines. It is an error if one of them was migrated to another host outside of Terraform. Since guests
+// are waited for, the disk is looked at again after that.
 func (r *disk) detach(ctx context.Context, h *host.Host, domains []domainxml.Definitions, top volume.Image, owners []string,
 	again func() ([]domainxml.Definitions, error),
 ) error {

@@ -51,7 +51,8 @@ func (r *disk) planOwnDigest(ctx context.Context, plan, state model, diags *diag
 	}
 	if is.IsElsewhere(state.source(ctx, diags).Source) {
 		if !plan.Source.Equal(state.Source) {
-			diags.AddAttributeWarning(childPath(fromFile).AtName("path"), fmt.Sprintf("The file of disk %s is not there", state.ID.ValueString()),
+			diags.AddAttributeWarning(childPath(fromFile).AtName("path"),
+				fmt.Sprintf("The file of disk %s is not there", state.ID.ValueString()),
 				"It is taken for the one that the disk was made from, in another folder, and the disk stays as it is.")
 		}
 		return state.Digest

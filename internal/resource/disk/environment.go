@@ -26,19 +26,25 @@ func environmentAttribute() schema.Attribute {
 	beside := func(name string) path.Expression { return path.MatchRelative().AtParent().AtName(name) }
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Environment variables for machines that run container images (`run.environment_from` of `virtclaim_virtual_machine`), in a small read-only volume. " +
-			"Other values make a new disk, which takes effect at a machine's next start. All users that can read the storage pool of the host, or the disk in the guest, can read them.",
+		MarkdownDescription: "Environment variables for machines that run container images (`run.environment_from` of " +
+			"`virtclaim_virtual_machine`), in a small read-only volume. Other values make a new disk, which takes effect at a machine's " +
+			"next start. All users that can read the storage pool of the host, or the disk in the guest, can read them.",
 		Attributes: map[string]schema.Attribute{
 			"variables_wo": schema.MapAttribute{
 				Optional: true, WriteOnly: true, ElementType: types.StringType,
-				MarkdownDescription: "Variables, write-only (Terraform 1.11 or newer): never in state or plan. Change `variables_wo_version` with them. They override those of the secret.",
-				Validators:          []validator.Map{mapvalidator.AlsoRequires(beside("variables_wo_version"))},
+				MarkdownDescription: "Variables, write-only (Terraform 1.11 or newer): never in state or plan. Change " +
+					"`variables_wo_version` with them. They override those of the secret.",
+				Validators: []validator.Map{mapvalidator.AlsoRequires(beside("variables_wo_version"))},
 			},
 			"variables_wo_version": schema.Int64Attribute{
 				Optional: true, MarkdownDescription: "Any number; changing it makes a new disk.",
-				Validators: []validator.Int64{int64validator.AlsoRequires(beside("variables_wo")), int64validator.AtLeastOneOf(beside("secret_ref"))},
+				Validators: []validator.Int64{
+					int64validator.AlsoRequires(beside("variables_wo")),
+					int64validator.AtLeastOneOf(beside("secret_ref")),
+				},
 			},
-			"secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret, each of whose keys is a variable, as of `envFrom` of a pod. Another version of it makes a new disk."),
+			"secret_ref": tfvalue.SecretRefAttribute("A Kubernetes secret, each of whose keys is a variable, as of `envFrom` of a pod. " +
+				"Another version of it makes a new disk."),
 		},
 	}
 }

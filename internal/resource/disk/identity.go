@@ -34,7 +34,8 @@ func (r *disk) find(ctx context.Context, h *host.Host, m model, diags *diag.Diag
 		err = content.Recognize(is, own.Images[0].Format, id)
 	}
 	if errors.Is(err, content.ErrUnrecognized) || errors.Is(err, content.ErrOtherLength) {
-		diags.AddWarning(fmt.Sprintf("Disk %s can't be recognized", m.ID.ValueString()), fmt.Sprintf("On host %s: %s", m.Host.ValueString(), err))
+		diags.AddWarning(fmt.Sprintf("Disk %s can't be recognized", m.ID.ValueString()),
+			fmt.Sprintf("On host %s: %s", m.Host.ValueString(), err))
 		return v, id, nil
 	}
 	if err == nil {
@@ -48,14 +49,15 @@ func ofMissingPool(err error) error {
 	if !errors.Is(err, host.ErrNoPool) {
 		return err
 	}
-	return fmt.Errorf("%w. Define and start it again (virsh pool-define, virsh pool-start). If it has another name now, remove the disk from the "+
-		"state (terraform state rm) and import it from there", err)
+	return fmt.Errorf("%w. Define and start it again (virsh pool-define, virsh pool-start). If it has another name now, remove the disk "+
+		"from the state (terraform state rm) and import it from there", err)
 }
 
 // warnOfHead warns in every plan that libvirt can't read the header that a guest has written to its raw disk.
 func warnOfHead(m model, format string, err error, diags *diag.Diagnostics) error {
 	if err != nil && content.Described(err, format) == nil {
-		diags.AddWarning(fmt.Sprintf("Disk %s could not be read", m.ID.ValueString()), fmt.Sprintf("Until then its size is not compared: %s", err))
+		diags.AddWarning(fmt.Sprintf("Disk %s could not be read", m.ID.ValueString()),
+			fmt.Sprintf("Until then its size is not compared: %s", err))
 		return nil
 	}
 	return err
@@ -92,14 +94,16 @@ func (r *disk) warnOfMasters(ctx context.Context, m model, diags *diag.Diagnosti
 	err = content.CheckMasters(ctx, r.Provider.Files.On(h), own.Images)
 	if errors.Is(err, content.ErrMasterChanged) {
 		diags.AddWarning(fmt.Sprintf("The master of disk %s has changed", m.ID.ValueString()), fmt.Sprintf(
-			"Until it is as it was, no machine is started with the disk. On host %s, %s. An apply that stops such a machine discards what only its QEMU has.", h.Key, err))
+			"Until it is as it was, no machine is started with the disk. On host %s, %s. An apply that stops such a machine discards "+
+				"what only its QEMU has.", h.Key, err))
 	} else if err != nil {
-		tflog.Warn(ctx, "Whether the masters of a disk have changed is not known", map[string]any{"disk": m.ID.ValueString(), "error": err.Error()})
+		tflog.Warn(ctx, "Whether the masters of a disk have changed is not known",
+			map[string]any{"disk": m.ID.ValueString(), "error": err.Error()})
 	}
 }
 
-// gone warns of a disk that is gone if another volume has its name, or if a machine still writes to the deleted file. The ledger's entry and the
-// shared image stay: the volume may come back, as when its pool is mounted again.
+// gone warns of a disk that is gone if another volume has its name, or if a machine still writes to the deleted file. The ledger's entry
+// and the shared image stay: the volume may come back, as when its pool is mounted again.
 func (r *disk) gone(ctx context.Context, h *host.Host, m model, why error, diags *diag.Diagnostics) error {
 	if errors.Is(why, content.ErrReplaced) {
 		diags.AddWarning(fmt.Sprintf("Disk %s is gone", m.ID.ValueString()), fmt.Sprintf(
@@ -121,8 +125,8 @@ func (r *disk) warnOfOverlays(ctx context.Context, h *host.Host, m model, why er
 	names, err := content.OverlaysOf(ctx, h, own.Images[0].Name)
 	if err != nil {
 		diags.AddWarning(fmt.Sprintf("Disk %s is gone", m.ID.ValueString()), fmt.Sprintf(
-			"On host %s: whether volumes are overlays of it is not known: %s. Until it is known that there are none, the disk stays in the state and is "+
-				"not created again.", m.Host.ValueString(), err))
+			"On host %s: whether volumes are overlays of it is not known: %s. Until it is known that there are none, the disk stays in "+
+				"the state and is not created again.", m.Host.ValueString(), err))
 		return true
 	}
 	if len(names) == 0 {
@@ -133,8 +137,8 @@ func (r *disk) warnOfOverlays(ctx context.Context, h *host.Host, m model, why er
 		is = why.Error()
 	}
 	diags.AddWarning(fmt.Sprintf("Disk %s is gone, and is a master", m.ID.ValueString()), fmt.Sprintf(
-		"On host %s, %s, and these are overlays of it: %s. It is not created again: over another content the overlays would be worth nothing. "+
-			"Restore the file, for example by mounting the filesystem of the pool. To do without it, destroy the overlays first.",
+		"On host %s, %s, and these are overlays of it: %s. It is not created again: over another content the overlays would be worth "+
+			"nothing. Restore the file, for example by mounting the filesystem of the pool. To do without it, destroy the overlays first.",
 		m.Host.ValueString(), is, strings.Join(names, ", ")))
 	return true
 }
@@ -161,8 +165,8 @@ func (r *disk) warnOfUsers(ctx context.Context, h *host.Host, m model, recreated
 	return nil
 }
 
-// openElsewhere describes a domain that has the file of a disk open which its storage pool does not have any more. recreated tells whether an
-// apply creates the disk again.
+// openElsewhere describes a domain that has the file of a disk open which its storage pool does not have any more. recreated tells whether
+// an apply creates the disk again.
 func openElsewhere(u guard.Use, m model, pool host.Pool, recreated bool) (title, text string) {
 	id, name, file := m.ID.ValueString(), m.Pool.ValueString(), u.Image().Name
 	is := fmt.Sprintf("The volume of disk %s is gone from storage pool %s, but domain %s on host %s runs, and ", id, name, u.Domain, u.Host)
@@ -180,14 +184,14 @@ func openElsewhere(u guard.Use, m model, pool host.Pool, recreated bool) (title,
 			is, file, u.Device.Key, name, pool.Path, keeps)
 	case !recreated:
 		return fmt.Sprintf("Domain %s runs with a file of disk %s that its pool does not have", u.Domain, id), fmt.Sprintf(
-			"%shas it open as its disk %s. Mount its filesystem again before the machine is stopped. If the file was deleted, save what was "+
-				"written to it: %s.", is, u.Device.Key, rescue)
+			"%shas it open as its disk %s. Mount its filesystem again before the machine is stopped. If the file was deleted, save what "+
+				"was written to it: %s.", is, u.Device.Key, rescue)
 	case u.Depth == 0 && !u.Device.Writes():
 		return fmt.Sprintf("Domain %s runs with the deleted disk %s", u.Domain, id), fmt.Sprintf(
-			"%sreads the deleted file as its disk %s and does not write to it. An apply creates the disk again as configured, and the guest gets "+
-				"the new one: other content of the deleted file is lost then.", is, u.Device.Key)
+			"%sreads the deleted file as its disk %s and does not write to it. An apply creates the disk again as configured, and the "+
+				"guest gets the new one: other content of the deleted file is lost then.", is, u.Device.Key)
 	}
 	return fmt.Sprintf("Domain %s runs with the deleted disk %s", u.Domain, id), fmt.Sprintf(
-		"%sreads and writes the deleted file as its disk %s until it is stopped. Then all that was written to it is lost. To save it first: "+
-			"%s.%s", is, u.Device.Key, rescue, keeps)
+		"%sreads and writes the deleted file as its disk %s until it is stopped. Then all that was written to it is lost. To save it "+
+			"first: %s.%s", is, u.Device.Key, rescue, keeps)
 }

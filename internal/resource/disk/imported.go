@@ -62,8 +62,9 @@ func (m model) checkShared(state model, backing string, diags *diag.Diagnostics)
 	switch shared := content.IsBase(backing); {
 	case m.isOverShared() && !shared:
 		diags.AddAttributeError(m.masterPath(), "Not made from a container image", fmt.Sprintf(
-			"A disk from a container image is an overlay of the image that such disks share, but the imported disk %s is an overlay of %s, "+
-				"as its head says. Give it the source that it was made with, or none if it was blank.", state.ID.ValueString(), content.Shown(backing)))
+			"A disk from a container image is an overlay of the image that such disks share, but the imported disk %s is an overlay of "+
+				"%s, as its head says. Give it the source that it was made with, or none if it was blank.", state.ID.ValueString(),
+			content.Shown(backing)))
 	case !m.isOverShared() && backing != "":
 		diags.AddAttributeError(m.masterPath(), "An overlay without its master", fmt.Sprintf(
 			"The imported disk %s is an overlay of %s, as its header says, and a configuration without that would allow writes to "+

@@ -35,24 +35,25 @@ func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, 
 	if n := slices.IndexFunc(uses, func(u guard.Use) bool { return isUnnamed(u, v) }); n >= 0 {
 		u := uses[n]
 		diags.AddAttributeError(plan.masterPath(), "A master that the header does not reference", fmt.Sprintf(
-			"The imported disk %[1]s is %[2]s in domain %[3]s on host %[4]s (disk %[5]s), and its header references none. If it was copied without its master, as by "+
-				"virsh migrate --copy-storage-inc, shut the domain down, enter the master (qemu-img rebase -u -F <format> -b %[6]s %[7]s), and import it with "+
-				"that as its source. If it has all that it needs, remove that master from the definition (virsh edit %[3]s).",
+			"The imported disk %[1]s is %[2]s in domain %[3]s on host %[4]s (disk %[5]s), and its header references none. If it was "+
+				"copied without its master, as by virsh migrate --copy-storage-inc, shut the domain down, enter the master (qemu-img "+
+				"rebase -u -F <format> -b %[6]s %[7]s), and import it with that as its source. If it has all that it needs, remove that "+
+				"master from the definition (virsh edit %[3]s).",
 			state.ID.ValueString(), overlayOf(below(u)), u.Domain, u.Host, u.Device.Key, below(u)[0].Name, v.Path))
 		return
 	}
 	uses = slices.DeleteFunc(uses, func(u guard.Use) bool { return isOutdated(u, v) })
 	if u := contradiction(uses, master); u != nil {
 		diags.AddAttributeError(plan.masterPath(), "Another master than it has", fmt.Sprintf(
-			"The imported disk %s is %s in domain %s on host %s (disk %s), and can't be made %s. Give it the source and the copy_mode that it "+
-				"was made with.", state.ID.ValueString(), overlayOf(below(*u)), u.Domain, u.Host, u.Device.Key, overlayOf(master)))
+			"The imported disk %s is %s in domain %s on host %s (disk %s), and can't be made %s. Give it the source and the copy_mode "+
+				"that it was made with.", state.ID.ValueString(), overlayOf(below(*u)), u.Domain, u.Host, u.Device.Key, overlayOf(master)))
 		return
 	}
 	isNetwork := len(master) > 0 && master[0].Type == "network"
 	if v.Backing == "" && v.Format == "qcow2" && (isNetwork || len(master) == 0) && !containsProof(uses) {
 		diags.AddAttributeWarning(plan.masterPath(), "Nothing tells what disk "+state.ID.ValueString()+" is made over", fmt.Sprintf(
-			"The head of the imported disk %s names no master, as that of an overlay of network storage never does, and no domain uses the disk. It is "+
-				"taken for %s, because the configuration says so. If that is wrong, its guest finds a mix of two disks.",
+			"The head of the imported disk %s names no master, as that of an overlay of network storage never does, and no domain uses "+
+				"the disk. It is taken for %s, because the configuration says so. If that is wrong, its guest finds a mix of two disks.",
 			state.ID.ValueString(), overlayOf(master)))
 	}
 }
@@ -60,7 +61,8 @@ func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, 
 // isUnnamed reports whether a domain has a local master below the image that neither the image's header nor the machine's metadata for this
 // host has. A migrated machine keeps the metadata of its former host.
 func isUnnamed(u guard.Use, v host.StorageVolume) bool {
-	return v.Format == "qcow2" && v.Backing == "" && !slices.Contains(u.Image().Hosts, u.Host) && len(below(u)) > 0 && !below(u)[0].IsRemote()
+	return v.Format == "qcow2" && v.Backing == "" && !slices.Contains(u.Image().Hosts, u.Host) && len(below(u)) > 0 &&
+		!below(u)[0].IsRemote()
 }
 
 // isOutdated reports whether only a persistent definition has a chain below the image, and the image's header was rebased since.
@@ -123,8 +125,9 @@ func overlayOf(images []volume.Image) string {
 func (r *disk) checkPool(ctx context.Context, plan, state model, diags *diag.Diagnostics) {
 	if pool := r.plannedPool(ctx, plan, state, diags); pool != state.Pool.ValueString() {
 		diags.AddAttributeError(path.Root("usage_type"), "Another pool than the disk is in", fmt.Sprintf(
-			"The usage type %s of host %s is the pool %s, but the imported disk %s is in pool %s. Give it the usage type of that pool, or add one "+
-				"to the storage of the host.", plan.UsageType.ValueString(), plan.Host.ValueString(), pool, state.ID.ValueString(), state.Pool.ValueString()))
+			"The usage type %s of host %s is the pool %s, but the imported disk %s is in pool %s. Give it the usage type of that pool, "+
+				"or add one to the storage of the host.", plan.UsageType.ValueString(), plan.Host.ValueString(), pool,
+			state.ID.ValueString(), state.Pool.ValueString()))
 	}
 }
 
@@ -159,8 +162,9 @@ func (m model) checkFormat(state model, diags *diag.Diagnostics) (same bool) {
 	same = m.Format.IsUnknown() || state.Format.IsNull() || m.Format.Equal(state.Format)
 	if !same {
 		diags.AddAttributeError(path.Root("format"), "Another format than the disk has", fmt.Sprintf(
-			"The imported disk %s is %s, and not %s as this configuration makes it. If it is to be adopted, set format = %q, where its source allows "+
-				"that.", state.ID.ValueString(), state.Format.ValueString(), m.Format.ValueString(), state.Format.ValueString()))
+			"The imported disk %s is %s, and not %s as this configuration makes it. If it is to be adopted, set format = %q, where its "+
+				"source allows that.", state.ID.ValueString(), state.Format.ValueString(), m.Format.ValueString(),
+			state.Format.ValueString()))
 	}
 	return same
 }
@@ -176,6 +180,7 @@ func noteMasters(ctx context.Context, h *host.Host, plan, state model, diags *di
 	err := content.CheckMasterRecords(ctx, h, slices.Concat(own.Images[:1], master.Images))
 	if err != nil && !errors.Is(err, content.ErrMasterChanged) {
 		diags.AddAttributeWarning(plan.masterPath(), "The master of the imported disk could not be recorded", fmt.Sprintf(
-			"Whether the master of disk %s is written to or replaced before a machine is started with the disk will not be noticed: %s.", state.ID.ValueString(), err))
+			"Whether the master of disk %s is written to or replaced before a machine is started with the disk will not be noticed: %s.",
+			state.ID.ValueString(), err))
 	}
 }

@@ -17,7 +17,9 @@ import (
 
 // readImported returns the volume of a newly imported disk with the format that it is to be opened in, its identity, and the shared image
 // that its header names, if any. The pool's scan is not trusted, because it takes any header that a guest wrote for the format.
-func (m model) readImported(ctx context.Context, h *host.Host, v host.StorageVolume) (is host.StorageVolume, id string, below []volume.Image, err error) {
+func (m model) readImported(ctx context.Context, h *host.Host,
+	v host.StorageVolume,
+) (is host.StorageVolume, id string, below []volume.Image, err error) {
 	shown, err := content.FormatOf(ctx, h, v)
 	if err == nil {
 		v, below, err = m.openedAs(ctx, h, v, shown.Name)
@@ -34,7 +36,9 @@ func (m model) readImported(ctx context.Context, h *host.Host, v host.StorageVol
 }
 
 // openedAs is the volume opened in that format.
-func (m model) openedAs(ctx context.Context, h *host.Host, v host.StorageVolume, format string) (host.StorageVolume, []volume.Image, error) {
+func (m model) openedAs(ctx context.Context, h *host.Host, v host.StorageVolume,
+	format string,
+) (host.StorageVolume, []volume.Image, error) {
 	if format == "raw" {
 		v.Format, v.Backing = "raw", ""
 		return v, nil, nil
@@ -74,10 +78,11 @@ func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model
 	case err != nil:
 		addError(diags, *state, "The disk could not be read", err)
 	case asked.ValueString() == "raw" && is.Name != "raw" && is.Domain != "":
-		diags.AddAttributeError(at, "Another format than the disk has", fmt.Sprintf("Disk %s is %s: %s. Set format = %q.", id, is.Name, is, is.Name))
+		diags.AddAttributeError(at, "Another format than the disk has",
+			fmt.Sprintf("Disk %s is %s: %s. Set format = %q.", id, is.Name, is, is.Name))
 	case asked.ValueString() == "raw" && state.Format.ValueString() != "raw":
-		diags.AddAttributeWarning(at, "The imported disk is opened as raw", fmt.Sprintf("Disk %s begins as a %s image does. Its guest will see "+
-			"that head, and may overwrite it. This is right if a guest wrote it to a raw disk.", id, state.Format.ValueString()))
+		diags.AddAttributeWarning(at, "The imported disk is opened as raw", fmt.Sprintf("Disk %s begins as a %s image does. Its guest "+
+			"will see that head, and may overwrite it. This is right if a guest wrote it to a raw disk.", id, state.Format.ValueString()))
 		v.Format, v.Backing = "raw", ""
 		state.Volume = types.ObjectNull(tfvalue.VolumeTypes)
 		seen, err := content.See(ctx, h, v, v.Format)
@@ -87,14 +92,15 @@ func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model
 		}
 		state.read(ctx, v, seen.ID, nil, diags)
 	case is.Refused != nil && is.Domain != "":
-		diags.AddAttributeError(at, "The imported disk can't be opened", fmt.Sprintf("Disk %s is an image that domain %s opens as %s, and that a disk "+
-			"can't be: %s. %s", id, is.Domain, is.Name, is.Refused, image.Convert(is.Name, "qcow2")))
+		diags.AddAttributeError(at, "The imported disk can't be opened", fmt.Sprintf("Disk %s is an image that domain %s opens as %s, "+
+			"and that a disk can't be: %s. %s", id, is.Domain, is.Name, is.Refused, image.Convert(is.Name, "qcow2")))
 	case asked.IsNull() && is.Refused != nil:
-		diags.AddAttributeError(at, "The format of the imported disk is not known", fmt.Sprintf("Disk %s begins as an image does that can't be "+
-			"opened: %s. If it is a raw disk whose guest wrote that, set format = \"raw\". If not, replace the volume by an image that needs "+
-			"no other file. %s", id, is.Refused, image.Convert("", "qcow2")))
+		diags.AddAttributeError(at, "The format of the imported disk is not known", fmt.Sprintf("Disk %s begins as an image does that "+
+			"can't be opened: %s. If it is a raw disk whose guest wrote that, set format = \"raw\". If not, replace the volume by an "+
+			"image that needs no other file. %s", id, is.Refused, image.Convert("", "qcow2")))
 	case asked.ValueString() != "raw" && is.Name == "raw" && (asked.ValueString() == "qcow2" || state.Format.ValueString() != "raw"):
-		diags.AddAttributeError(at, "The imported disk is raw", fmt.Sprintf("Disk %s can't be opened as qcow2: %s. Set format = \"raw\".", id, is))
+		diags.AddAttributeError(at, "The imported disk is raw",
+			fmt.Sprintf("Disk %s can't be opened as qcow2: %s. Set format = \"raw\".", id, is))
 	}
 }
 

@@ -21,7 +21,8 @@ func isReplacing(ctx context.Context, req resource.ModifyPlanRequest, diags *dia
 	return replaces
 }
 
-// judge refuses a replacement by what the apply would refuse: it would delete the disk first. state is empty if the former disk is not known.
+// judge refuses a replacement by what the apply would refuse: it would delete the disk first. state is empty if the former disk is not
+// known.
 func (r *disk) judge(ctx context.Context, config tfsdk.Config, plan, state model, diags *diag.Diagnostics) {
 	if !r.Provider.Ready() || r.Provider.IsApplying() || plan.Host.IsUnknown() || diags.HasError() {
 		return
@@ -33,8 +34,8 @@ func (r *disk) judge(ctx context.Context, config tfsdk.Config, plan, state model
 		err = r.judgeSource(ctx, h, config, plan, state, diags)
 	}
 	if err != nil {
-		diags.AddAttributeError(at, "The disk can't be replaced", fmt.Sprintf("%s.\n\nThe former disk stays as it is. To destroy it all the "+
-			"same: terraform destroy -refresh=false.", host.Describe("The new disk", key, err)))
+		diags.AddAttributeError(at, "The disk can't be replaced", fmt.Sprintf("%s.\n\nThe former disk stays as it is. To destroy it all "+
+			"the same: terraform destroy -refresh=false.", host.Describe("The new disk", key, err)))
 	}
 }
 

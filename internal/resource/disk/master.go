@@ -21,7 +21,8 @@ func (r *disk) checkWriters(ctx context.Context, plan model, diags *diag.Diagnos
 	by := "disk " + plan.Host.ValueString() + "/" + cmp.Or(plan.Name.ValueString(), plan.NamePrefix.ValueString()+"*")
 	for depth, i := range v.Uses() {
 		isMaster := i.IsDisk() || i.Binding != "" && i.AccessMode == volume.WriteExclusive
-		if depth > 0 && isMaster && i.Name != "" && !r.Provider.RecordPlannedUse(providerdata.PlannedUse{By: by, Image: i, Depth: depth, Disk: true}, sourcePath, diags) {
+		if depth > 0 && isMaster && i.Name != "" &&
+			!r.Provider.RecordPlannedUse(providerdata.PlannedUse{By: by, Image: i, Depth: depth, Disk: true}, sourcePath, diags) {
 			return
 		}
 	}

@@ -115,8 +115,8 @@ func (m model) spec(ctx context.Context, pool string, diags *diag.Diagnostics) c
 	return s
 }
 
-// size is the configured size in bytes, rounded up to whole 4 KiB, because storage with such sectors has no other raw disks; 0 when there is none or it is
-// unknown.
+// size is the configured size in bytes, rounded up to whole 4 KiB, because storage with such sectors has no other raw disks; 0 when there
+// is none or it is unknown.
 func (m model) size() int64 {
 	if m.Size.IsNull() || m.Size.IsUnknown() {
 		return 0

@@ -87,7 +87,8 @@ func (m model) checkMaster(ctx context.Context, diags *diag.Diagnostics) {
 		if !slices.Contains(i.Hosts, m.Host.ValueString()) {
 			diags.AddAttributeError(sourcePath, "Host not in the binding", fmt.Sprintf(
 				"The master %s is there for the hosts %s, not for %s. Add %s to the hosts of its binding; a disk of a host can only be "+
-					"the master of disks of the same host.", i.Name, strings.Join(i.Hosts, ", "), m.Host.ValueString(), m.Host.ValueString()))
+					"the master of disks of the same host.", i.Name, strings.Join(i.Hosts,
+					", "), m.Host.ValueString(), m.Host.ValueString()))
 		}
 		if i.AccessMode == volume.WriteShared && m.mode() != volume.Clone {
 			diags.AddAttributeError(path.Root("copy_mode"), "An overlay of what others write", fmt.Sprintf(
@@ -112,7 +113,8 @@ func (m model) checkSize(ctx context.Context, diags *diag.Diagnostics) {
 	size := m.size()
 	if m.kind() == fromRoot && size != 0 && size < rootfs.Size {
 		diags.AddAttributeError(path.Root("size"), "Smaller than the file system", fmt.Sprintf(
-			"The disk is to have %s, but the file system of source.root_filesystem has %s, whatever is in it. Leave size out to have as many, or ask for more.",
+			"The disk is to have %s, but the file system of source.root_filesystem has %s, whatever is in it. Leave size out to have as "+
+				"many, or ask for more.",
 			tfvalue.QuantityOfBytes(size).ValueString(), tfvalue.QuantityOfBytes(rootfs.Size).ValueString()))
 	}
 	v, known := m.master(ctx, diags)
@@ -149,7 +151,10 @@ func (m *model) planNew(ctx context.Context, diags *diag.Diagnostics) {
 		m.Volume = tfvalue.UnknownVolume()
 		return
 	}
-	v := volume.Volume{CopyOnRead: m.mode() == volume.CopyOnRead, Images: []volume.Image{m.top(host.StorageVolume{Format: m.Format.ValueString()}, "")}}
+	v := volume.Volume{
+		CopyOnRead: m.mode() == volume.CopyOnRead,
+		Images:     []volume.Image{m.top(host.StorageVolume{Format: m.Format.ValueString()}, "")},
+	}
 	if size := m.size(); size != 0 {
 		v.Capacity = &size
 	} else if known && master.Images[0].IsDisk() { // other masters are measured when they are copied
@@ -299,7 +304,8 @@ func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnos
 		return false // its storage pool has another folder; an overlay whose header references the former path is not started
 	}
 	if m.CopyMode.ValueString() == string(volume.Clone) {
-		was.Images[0].Generation = is.Images[0].Generation // a clone does not depend on a master that is recreated, or deleted outside of Terraform
+		// a clone does not depend on a master that is recreated, or deleted outside of Terraform
+		was.Images[0].Generation = is.Images[0].Generation
 	}
 	same, clear := volume.SameMaster(was.Images[0], is.Images[0])
 	if !clear {

@@ -29,16 +29,18 @@ func (r *disk) checkPods(ctx context.Context, images []volume.Image, diags *diag
 		}
 		switch {
 		case apierrors.IsForbidden(err), errors.Is(err, providerdata.ErrNoCluster):
-			diags.AddAttributeWarning(sourcePath, "Pods could not be asked", fmt.Sprintf("Whether pods write to the PersistentVolumeClaim %s/%s "+
-				"while it is cloned is not known: %s. See to it yourself that none does.", from.Namespace, from.Claim, err))
+			diags.AddAttributeWarning(sourcePath, "Pods could not be asked", fmt.Sprintf("Whether pods write to the "+
+				"PersistentVolumeClaim %s/%s while it is cloned is not known: %s. See to it yourself that none does.", from.Namespace,
+				from.Claim, err))
 			continue
 		case err != nil:
 			return err
 		}
 		pods = slices.DeleteFunc(slices.Clone(pods), func(p cluster.PodUse) bool { return p.ReadOnly })
 		if len(pods) > 0 {
-			return fmt.Errorf("%w: pods that may write to it mount the PersistentVolumeClaim %s/%s, which is the master %s: %s. What came of the "+
-				"copy would be torn. Wait until they are finished, or stop them while the clone is made", guard.ErrInUse, from.Namespace,
+			return fmt.Errorf("%w: pods that may write to it mount the PersistentVolumeClaim %s/%s, which is the master %s: %s. What "+
+				"came of the copy would be torn. Wait until they are finished, or stop them while the clone is made", guard.ErrInUse,
+				from.Namespace,
 				from.Claim, i.Name, cluster.PodNames(pods))
 		}
 	}

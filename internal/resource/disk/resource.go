@@ -78,7 +78,9 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 }
 
 // make creates the volume in the pool of its usage type, and returns the images below it and the digest of its content.
-func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceModel, diags *diag.Diagnostics) (made content.Created, below []volume.Image, digest string, err error) {
+func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceModel,
+	diags *diag.Diagnostics,
+) (made content.Created, below []volume.Image, digest string, err error) {
 	pool, err := r.Provider.UsageTypes(plan.Host.ValueString()).Pool(ctx, h, plan.UsageType.ValueString())
 	if err != nil {
 		return made, nil, "", err

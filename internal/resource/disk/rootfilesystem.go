@@ -16,18 +16,22 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// warnOfArchitecture warns of a container image for another architecture than the host's. It is no error, because a guest may have that, emulated.
+// warnOfArchitecture warns of a container image for another architecture than the host's. It is no error, because a guest may have that,
+// emulated.
 func (m model) warnOfArchitecture(is image.RootFS, diags *diag.Diagnostics) {
 	if is.Wanted == "" {
 		return
 	}
 	// Of several warnings with one summary Terraform shows only the first.
-	diags.AddAttributeWarning(childPath(fromRoot).AtName("image"), "The image of disk "+m.label()+" is for another architecture", fmt.Sprintf(
-		"The container image is for %.100s, and the host %s is %s. Only a machine whose machine.arch is that of the image can start its programs, and that is slow, "+
-			"because it is emulated. Otherwise name an image for %[3]s, or one for several architectures.", is.Architecture, m.Host.ValueString(), is.Wanted))
+	diags.AddAttributeWarning(childPath(fromRoot).AtName("image"), "The image of disk "+m.label()+" is for another architecture",
+		fmt.Sprintf(
+			"The container image is for %.100s, and the host %s is %s. Only a machine whose machine.arch is that of the image can start "+
+				"its programs, and that is slow, because it is emulated. Otherwise name an image for %[3]s, or one for several architectures.",
+			is.Architecture, m.Host.ValueString(), is.Wanted))
 }
 
-// logLayers logs each layer that is fetched: the progress is that of one image, and a root file system has many. Those that are on the host are not opened.
+// logLayers logs each layer that is fetched: the progress is that of one image, and a root file system has many. Those that are on the host
+// are not opened.
 func (m model) logLayers(layers []image.RootLayer) {
 	for n, layer := range layers {
 		layers[n].Open = func(ctx context.Context) (io.ReadCloser, error) {
@@ -39,8 +43,8 @@ func (m model) logLayers(layers []image.RootLayer) {
 	}
 }
 
-// planConfiguration is the planned configuration of an existing disk's image. That of an imported disk is read when its first configuration is applied:
-// nothing on the host has it.
+// planConfiguration is the planned configuration of an existing disk's image. That of an imported disk is read when its first configuration
+// is applied: nothing on the host has it.
 func (m model) planConfiguration(state model) types.Object {
 	if state.isImported() && state.ImageConfiguration.IsNull() && (m.isUndecided() || m.kind() == fromRoot) {
 		return types.ObjectUnknown(tfvalue.ImageConfigurationTypes)
@@ -48,8 +52,8 @@ func (m model) planConfiguration(state model) types.Object {
 	return state.ImageConfiguration
 }
 
-// adoptConfiguration reads a configuration that was unknown in the plan from the registry. The disk needs none, so that a registry which does not answer is
-// no reason to leave it unmanaged.
+// adoptConfiguration reads a configuration that was unknown in the plan from the registry. The disk needs none, so that a registry which
+// does not answer is no reason to leave it unmanaged.
 func (r *disk) adoptConfiguration(ctx context.Context, h *host.Host, plan *model, s sourceModel, diags *diag.Diagnostics) {
 	if !plan.ImageConfiguration.IsUnknown() {
 		return
@@ -60,9 +64,11 @@ func (r *disk) adoptConfiguration(ctx context.Context, h *host.Host, plan *model
 	}
 	is, _, err := s.Root.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, &content.Spec{})
 	if err != nil {
-		diags.AddAttributeWarning(path.Root("image_configuration"), "The configuration of the image of disk "+plan.label()+" is not known", fmt.Sprintf(
-			"The imported disk %s was adopted, and its image_configuration is null, because the container image could not be asked for it: %s. To try again, "+
-				"remove the disk from the state (terraform state rm <address of this resource>), import it, and apply.", plan.ID.ValueString(), err))
+		diags.AddAttributeWarning(path.Root("image_configuration"), "The configuration of the image of disk "+plan.label()+" is not known",
+			fmt.Sprintf(
+				"The imported disk %s was adopted, and its image_configuration is null, because the container image could not be asked "+
+					"for it: %s. To try again, remove the disk from the state (terraform state rm <address of this resource>), import it, and "+
+					"apply.", plan.ID.ValueString(), err))
 		return
 	}
 	plan.ImageConfiguration = configurationOf(is)

@@ -19,11 +19,10 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A disk on one host: an overlay or a clone of any volume, an image from a container registry, a web " +
 			"server or a file, a cloud-init seed, or a blank disk. Its `volume` is used for the disks of machines, or as the master " +
-			"of further disks.\n\n" +
-			"Destroying or replacing a disk deletes its data. Increasing `size` resizes the disk in place, also while a machine runs " +
-			"with it; decreasing it is refused. Changing `host`, `name`, `name_prefix`, `copy_mode`, `format`, `usage_type` (unless it is " +
-			"the same storage pool), the master or the configured content forces a new resource. A master that has moved or grown, and " +
-			"new content under the same tag or URL, do not.",
+			"of further disks.\n\nDestroying or replacing a disk deletes its data. Increasing `size` resizes the disk in place, also " +
+			"while a machine runs with it; decreasing it is refused. Changing `host`, `name`, `name_prefix`, `copy_mode`, `format`, " +
+			"`usage_type` (unless it is the same storage pool), the master or the configured content forces a new resource. A master " +
+			"that has moved or grown, and new content under the same tag or URL, do not.",
 		Attributes: map[string]schema.Attribute{
 			"id":   tfvalue.Constant("`<host>/<pool>/<volume>`, which is also the import id."),
 			"host": tfvalue.Required("Key of the provider's `hosts` that has the disk."),
@@ -40,8 +39,8 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			"size": schema.StringAttribute{
 				Optional: true, CustomType: tfvalue.QuantityType{},
 				MarkdownDescription: "Size as a Kubernetes quantity, such as `20Gi`; below `1Mi` a suffix is required. Rounded up to " +
-					"whole 4 KiB. At least that of the master or image, which is also the default; required for a blank disk. The size of a " +
-					"bound master is measured: that of its storage counts, and not the capacity of its PersistentVolume. It can be " +
+					"whole 4 KiB. At least that of the master or image, which is also the default; required for a blank disk. The size " +
+					"of a bound master is measured: that of its storage counts, and not the capacity of its PersistentVolume. It can be " +
 					"increased, but not decreased.",
 			},
 			"format": schema.StringAttribute{

@@ -46,8 +46,8 @@ type secretVersions interface {
 	SecretVersion(ctx context.Context, namespace, name string) (string, error)
 }
 
-// identityOf distinguishes composed content without revealing secrets: it has inline content, the version of write-only values, and the name and
-// version of a Kubernetes secret.
+// identityOf distinguishes composed content without revealing secrets: it has inline content, the version of write-only values, and the
+// name and version of a Kubernetes secret.
 func identityOf(ctx context.Context, of composed, versions func() (secretVersions, error)) (string, error) {
 	type known struct {
 		Inline, Object, Version string

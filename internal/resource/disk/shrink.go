@@ -13,7 +13,8 @@ import (
 const cannotShrink = "A disk can't shrink"
 
 func (m model) shrinks(state model, capacity int64) string {
-	return fmt.Sprintf("Disk %s on host %s has %d bytes; %s is less, and what is beyond would be lost. Ask for at least %s, or replace the disk.",
+	return fmt.Sprintf("Disk %s on host %s has %d bytes; %s is less, and what is beyond would be lost. Ask for at least %s, or replace "+
+		"the disk.",
 		state.Name.ValueString(), state.Host.ValueString(), capacity, m.Size.ValueString(), tfvalue.QuantityOfBytes(capacity).ValueString())
 }
 

@@ -114,6 +114,7 @@ func (m model) checkSource(ctx context.Context, diags *diag.Diagnostics) {
 // warnOfSeed says, without the data, why a guest may ignore them: other programs than cloud-init may read them.
 func warnOfSeed(name, why string, diags *diag.Diagnostics) {
 	if why != "" {
-		diags.AddAttributeWarning(childPath(fromCloudInit).AtName(name), "cloud-init may ignore "+name, "If the guest has cloud-init: "+why+".")
+		diags.AddAttributeWarning(childPath(fromCloudInit).AtName(name), "cloud-init may ignore "+name, "If the guest has cloud-init: "+why+
+			".")
 	}
 }

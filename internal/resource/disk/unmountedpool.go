@@ -43,8 +43,8 @@ func otherFilesystem(ctx context.Context, h *host.Host, m model, private tfvalue
 	if err != nil || !slices.Contains([]string{"dir", "fs", "netfs"}, pool.Type) || pool.Capacity == 0 || pool.Capacity == was {
 		return ""
 	}
-	return fmt.Sprintf("the folder %[1]s of storage pool %[2]s is on a filesystem of %[3]d bytes, and was on one of %[4]d bytes when the disk was created "+
-		"or first read", pool.Path, m.Pool.ValueString(), pool.Capacity, was)
+	return fmt.Sprintf("the folder %[1]s of storage pool %[2]s is on a filesystem of %[3]d bytes, and was on one of %[4]d bytes when the "+
+		"disk was created or first read", pool.Path, m.Pool.ValueString(), pool.Capacity, was)
 }
 
 // warnOfFilesystem keeps a disk in the state that is gone from a storage pool on another filesystem, and reports whether it does. The data
@@ -55,9 +55,9 @@ func (r *disk) warnOfFilesystem(ctx context.Context, h *host.Host, m model, priv
 		return false
 	}
 	diags.AddWarning(fmt.Sprintf("The filesystem of disk %s may not be mounted", m.ID.ValueString()), fmt.Sprintf(
-		"The disk is not in its storage pool on host %s, stays in the state, and is not created again: %s. Mount that, and refresh the pool (virsh "+
-			"pool-refresh %s). If the disk was deleted, or the filesystem is lost or was resized, remove the disk from the state: terraform state rm "+
-			"<its address>, or destroy it.", m.Host.ValueString(), why, m.Pool.ValueString()))
+		"The disk is not in its storage pool on host %s, stays in the state, and is not created again: %s. Mount that, and refresh the "+
+			"pool (virsh pool-refresh %s). If the disk was deleted, or the filesystem is lost or was resized, remove the disk from the "+
+			"state: terraform state rm <its address>, or destroy it.", m.Host.ValueString(), why, m.Pool.ValueString()))
 	if _, known := m.made(ctx, diags); known {
 		if err := r.warnOfUsers(ctx, h, m, false, diags); err != nil {
 			diags.AddWarning(fmt.Sprintf("Whether a machine runs with disk %s is not known", m.ID.ValueString()), err.Error()+".")
@@ -66,14 +66,15 @@ func (r *disk) warnOfFilesystem(ctx context.Context, h *host.Host, m model, priv
 	return true
 }
 
-// leavesUnmounted reports whether a disk that is destroyed may be on a filesystem that is not mounted. The host's records of it stay, so that it
-// can be imported.
+// leavesUnmounted reports whether a disk that is destroyed may be on a filesystem that is not mounted. The host's records of it stay, so
+// that it can be imported.
 func leavesUnmounted(ctx context.Context, h *host.Host, m model, private tfvalue.PrivateReader, diags *diag.Diagnostics) bool {
 	why := otherFilesystem(ctx, h, m, private, diags)
 	if why != "" {
 		diags.AddWarning(fmt.Sprintf("Disk %s is removed from the state only", m.ID.ValueString()), fmt.Sprintf(
-			"Its file is not there, and may be on a filesystem that is not mounted now: on host %s, %s. A file that comes back can be imported, or deleted: "+
-				"virsh vol-delete %s --pool %s.", m.Host.ValueString(), why, m.Name.ValueString(), m.Pool.ValueString()))
+			"Its file is not there, and may be on a filesystem that is not mounted now: on host %s, %s. A file that comes back can be "+
+				"imported, or deleted: virsh vol-delete %s --pool %s.", m.Host.ValueString(), why, m.Name.ValueString(),
+			m.Pool.ValueString()))
 	}
 	return why != ""
 }
@@ -82,12 +83,13 @@ func leavesUnmounted(ctx context.Context, h *host.Host, m model, private tfvalue
 func refuseMissing(ctx context.Context, h *host.Host, top volume.Image) error {
 	names, err := content.OverlaysOf(ctx, h, top.Name)
 	if err != nil {
-		return fmt.Errorf("its file is not there, and whether volumes are overlays of it is not known: %w. If it is to go all the same, remove it from the state "+
-			"(terraform state rm)", err)
+		return fmt.Errorf("its file is not there, and whether volumes are overlays of it is not known: %w. If it is to go all the same, "+
+			"remove it from the state (terraform state rm)", err)
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("its file is not there, and %w: %s. Restore the file, for example by mounting the filesystem of the pool, or remove those first",
+	return fmt.Errorf("its file is not there, and %w: %s. Restore the file, for example by mounting the filesystem of the pool, or "+
+		"remove those first",
 		content.ErrBacking, strings.Join(names, ", "))
 }

@@ -32,7 +32,8 @@ func (m model) restIsUnproven(ctx context.Context) string {
 	if !m.isFetched() || m.kind() == fromFile {
 		return ""
 	}
-	return " Only the beginning of the new one is looked at before that. With name_prefix and create_before_destroy, this disk stays until the new one is complete."
+	return " Only the beginning of the new one is looked at before that. With name_prefix and create_before_destroy, this disk stays " +
+		"until the new one is complete."
 }
 
 // warnOfLoss warns of the data that a plan deletes. A seed has none that is not in the configuration; only an apply that may stop at its
@@ -51,8 +52,9 @@ func (r *disk) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, r
 		}
 		summary, detail = fmt.Sprintf("Disk %s is replaced", id), " writes what the configuration has now."
 	}
-	resp.Diagnostics.AddWarning(summary, fmt.Sprintf("%s disk %s (volume %s in pool %s on host %s)%s%s%s", how, id, state.Name.ValueString(),
-		state.Pool.ValueString(), state.Host.ValueString(), detail, why, r.refusedFor(ctx, state, &resp.Diagnostics)))
+	resp.Diagnostics.AddWarning(summary,
+		fmt.Sprintf("%s disk %s (volume %s in pool %s on host %s)%s%s%s", how, id, state.Name.ValueString(),
+			state.Pool.ValueString(), state.Host.ValueString(), detail, why, r.refusedFor(ctx, state, &resp.Diagnostics)))
 }
 
 // refusedFor says which overlays of a disk, as far as libvirt knows them, make the apply refuse to delete it. The apply looks at all
@@ -105,8 +107,9 @@ func (r *disk) warnOfUnknownMaster(ctx context.Context, plan, state model, diags
 		return
 	}
 	diags.AddAttributeWarning(sourcePath, fmt.Sprintf("The master of disk %s may be another one", state.ID.ValueString()), fmt.Sprintf(
-		"The disk is an overlay of %s, and what source.volume is will only be known during the apply. If that is another master, as when its resource is replaced, "+
-			"the apply is refused: replace the disk, too (terraform apply -replace=<address of this resource>), which deletes what was written to it.", was.Images[0].Name))
+		"The disk is an overlay of %s, and what source.volume is will only be known during the apply. If that is another master, as when "+
+			"its resource is replaced, the apply is refused: replace the disk, too (terraform apply -replace=<address of this "+
+			"resource>), which deletes what was written to it.", was.Images[0].Name))
 }
 
 // warnOfPool warns that a changed storage map moves no disk.

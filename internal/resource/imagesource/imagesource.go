@@ -112,8 +112,8 @@ func refuseFile(err error, at path.Path, diags *diag.Diagnostics) {
 	diags.AddAttributeError(at.AtName("file").AtName("path"), "Unusable file", text)
 }
 
-// IsElsewhere reports whether the file of what was made from was is not there, and may have been in another folder of another computer: then what was
-// fetched is not known to have changed.
+// IsElsewhere reports whether the file of what was made from was is not there, and may have been in another folder of another computer:
+// then what was fetched is not known to have changed.
 func (s Source) IsElsewhere(was Source) bool {
 	if s.File == nil || was.File == nil || s.File.Path.IsUnknown() {
 		return false
@@ -128,8 +128,8 @@ type Host interface {
 	Architecture(ctx context.Context) (string, error)
 }
 
-// Judge refuses what the creation of a volume with this source would refuse, as far as that is known before: all of a file, and the beginning of what
-// is downloaded.
+// Judge refuses what the creation of a volume with this source would refuse, as far as that is known before: all of a file, and the
+// beginning of what is downloaded.
 func (s Source) Judge(ctx context.Context, tags *image.Tags, h Host, spec content.Spec) error {
 	architecture := func(ctx context.Context) (string, error) { return h.Architecture(ctx) }
 	if _, err := s.Prepare(ctx, tags, architecture, &spec); err != nil {
@@ -177,8 +177,8 @@ func (s Source) PlanDigest(ctx context.Context, at path.Path, diags *diag.Diagno
 	return types.StringNull()
 }
 
-// OtherContent are the attributes whose change makes it other content than was fetched: the configured reference, URL or checksum. A tag or a
-// URL without a checksum that leads to other content by now is no change. Files are told by their digests.
+// OtherContent are the attributes whose change makes it other content than was fetched: the configured reference, URL or checksum. A tag or
+// a URL without a checksum that leads to other content by now is no change. Files are told by their digests.
 func (s Source) OtherContent(was Source, fetched types.String, at path.Path) (paths path.Paths) {
 	switch {
 	case s.Container != nil && was.Container != nil:
@@ -223,8 +223,11 @@ func lower(s types.String) types.String {
 // differs reports whether a configured value is known to have changed.
 func differs(was, is types.String) bool { return !is.IsUnknown() && !is.Equal(was) }
 
-// Prepare sets the base or content of a volume with this source, and returns the content's digest. hostArchitecture is libvirt's name of it.
-func (s Source) Prepare(ctx context.Context, tags *image.Tags, hostArchitecture func(context.Context) (string, error), spec *content.Spec) (digest string, err error) {
+// Prepare sets the base or content of a volume with this source, and returns the content's digest. hostArchitecture is libvirt's name of
+// it.
+func (s Source) Prepare(ctx context.Context, tags *image.Tags, hostArchitecture func(context.Context) (string, error),
+	spec *content.Spec,
+) (digest string, err error) {
 	switch {
 	case s.Container != nil:
 		return s.Container.prepare(ctx, tags, hostArchitecture, spec)
@@ -244,7 +247,9 @@ func (s Source) Prepare(ctx context.Context, tags *image.Tags, hostArchitecture 
 	return "", nil
 }
 
-func (c Container) prepare(ctx context.Context, tags *image.Tags, hostArchitecture func(context.Context) (string, error), spec *content.Spec) (digest string, err error) {
+func (c Container) prepare(ctx context.Context, tags *image.Tags, hostArchitecture func(context.Context) (string, error),
+	spec *content.Spec,
+) (digest string, err error) {
 	from, digest, err := c.resolve(ctx, tags)
 	if err != nil {
 		return "", err

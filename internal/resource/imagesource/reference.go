@@ -22,8 +22,8 @@ func (r Reference) Check(at path.Path, diags *diag.Diagnostics) {
 		diags.AddAttributeError(at.AtName("image"), "Not a container image", err.Error())
 	} else if r.PullPolicy.ValueString() == pullNever && !pinned {
 		diags.AddAttributeError(at.AtName("pull_policy"), "A tag needs the registry",
-			"Only the registry knows what a tag stands for, and with pull_policy = \"Never\" it is not asked. Name the image by its digest: "+
-				"repository@sha256:<hex>.")
+			"Only the registry knows what a tag stands for, and with pull_policy = \"Never\" it is not asked. Name the image by its "+
+				"digest: repository@sha256:<hex>.")
 	}
 }
 
@@ -51,8 +51,8 @@ func (r Reference) resolve(ctx context.Context, tags *image.Tags) (from image.Co
 	return from, digest, err
 }
 
-// PrepareRootFS sets the layers of a volume with the root file system of the image, and returns the image's digest. The registry is always asked which
-// layers the image has.
+// PrepareRootFS sets the layers of a volume with the root file system of the image, and returns the image's digest. The registry is always
+// asked which layers the image has.
 func (r Reference) PrepareRootFS(
 	ctx context.Context, tags *image.Tags, hostArchitecture func(context.Context) (string, error), spec *content.Spec,
 ) (is image.RootFS, digest string, err error) {

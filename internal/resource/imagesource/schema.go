@@ -16,14 +16,16 @@ func ContainerAttribute(description, pullPolicy string) schema.Attribute {
 
 // RootFilesystemAttribute is an optional root_filesystem.
 func RootFilesystemAttribute(description string) schema.Attribute {
-	return object(description, referenceAttributes("When the registry is asked what a tag stands for. `IfNotPresent` (default): once for all disks of an apply. "+
-		"`Always`: for each disk. In either case it is asked which layers the image has, and no layer is downloaded again that the host has.", pullIfNotPresent, pullAlways))
+	return object(description, referenceAttributes("When the registry is asked what a tag stands for. `IfNotPresent` (default): once for "+
+		"all disks of an apply. `Always`: for each disk. In either case it is asked which layers the image has, and no layer is "+
+		"downloaded again that the host has.", pullIfNotPresent, pullAlways))
 }
 
 func referenceAttributes(pullPolicy string, policies ...string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"image": text(true, "Reference of the image, by tag or digest: `quay.io/containerdisks/fedora:41`. The registry must "+
-			"have TLS, unless it is on the computer that runs Terraform, or the image is named by digest: see the guide on [images](../guides/images.md#registries)."),
+			"have TLS, unless it is on the computer that runs Terraform, or the image is named by digest: see the guide on "+
+			"[images](../guides/images.md#registries)."),
 		"pull_policy": schema.StringAttribute{
 			Optional: true, MarkdownDescription: pullPolicy,
 			Validators: []validator.String{stringvalidator.OneOf(policies...)},

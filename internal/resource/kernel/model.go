@@ -84,7 +84,10 @@ func (m model) replacedBy(ctx context.Context, was model, diags *diag.Diagnostic
 	for _, a := range []struct {
 		name    string
 		was, is types.String
-	}{{"host", was.Host, m.Host}, {"name", was.Name, m.Name}, {"name_prefix", was.NamePrefix, m.NamePrefix}, {"usage_type", was.UsageType, m.UsageType}} {
+	}{
+		{"host", was.Host, m.Host}, {"name", was.Name, m.Name}, {"name_prefix", was.NamePrefix, m.NamePrefix},
+		{"usage_type", was.UsageType, m.UsageType},
+	} {
 		isAdopted := was.UsageType.IsNull() && a.was.IsNull()
 		if differs(a.was, a.is) && !isAdopted {
 			paths = append(paths, path.Root(a.name))

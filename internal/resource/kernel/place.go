@@ -55,7 +55,8 @@ func (r *kernel) make(ctx context.Context, h *host.Host, plan *model, s sourceMo
 		return ids, r.undo(ctx, h, pool, spec.Name, ids.Kernel, err)
 	}
 	ids.Initrd = made.Generation
-	plan.Name, plan.Pool, plan.ID = types.StringValue(spec.Name), types.StringValue(pool), types.StringValue(plan.Host.ValueString()+"/"+pool+"/"+spec.Name)
+	plan.Name, plan.Pool, plan.ID = types.StringValue(spec.Name), types.StringValue(pool), types.StringValue(plan.Host.ValueString()+"/"+
+		pool+"/"+spec.Name)
 	plan.Release, plan.Architecture = tfvalue.OrNull(k.Release), types.StringValue(k.Architecture)
 	if plan.Digest.IsUnknown() {
 		plan.Digest = tfvalue.OrNull(digest)
@@ -76,7 +77,10 @@ func initrdOf(k *initramfs.Kernel) ([]byte, error) {
 
 // createVolume creates a volume with that content. One that an interrupted apply has finished is taken over.
 func (r *kernel) createVolume(ctx context.Context, h *host.Host, spec content.Spec, file []byte) (made content.Created, err error) {
-	spec.Content = &content.Image{ID: spec.Name, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil }}
+	spec.Content = &content.Image{
+		ID:   spec.Name,
+		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil },
+	}
 	r.Provider.RetryTaken(ctx, func() bool {
 		made, err = r.Provider.Content.Make(ctx, h.Key, h, spec, func(host.Progress) {})
 		return errors.Is(err, content.ErrTaken)
@@ -110,7 +114,8 @@ func (r *kernel) undo(ctx context.Context, h *host.Host, pool, name, generation 
 	ctx, cancel := revert.Context(ctx)
 	defer cancel()
 	if err := r.removeVolume(ctx, h, nil, pool, name, generation); err != nil {
-		return fmt.Errorf("%w\n\nLeft behind: the volume %s in storage pool %s, because it could not be deleted: %w", cause, name, pool, err)
+		return fmt.Errorf("%w\n\nLeft behind: the volume %s in storage pool %s, because it could not be deleted: %w", cause, name, pool,
+			err)
 	}
 	return cause
 }
@@ -125,8 +130,9 @@ func (r *kernel) remove(ctx context.Context, h *host.Host, m model, ids identiti
 	for _, d := range domains {
 		for _, is := range []*domainxml.Domain{d.Stored, d.Live, d.Saved} {
 			if k, i := is.BootFiles(); k != "" && k == kernelPath || i != "" && i == initrd {
-				return fmt.Errorf("domain %s boots it, and would not start without it. Give that another kernel, or remove it, first. A kernel that is replaced needs a "+
-					"name_prefix and lifecycle { create_before_destroy = true }, so that machines change to the new one before the old one is deleted", d.Name)
+				return fmt.Errorf("domain %s boots it, and would not start without it. Give that another kernel, or remove it, first. A "+
+					"kernel that is replaced needs a name_prefix and lifecycle { create_before_destroy = true }, so that machines change "+
+					"to the new one before the old one is deleted", d.Name)
 			}
 			if is != nil && is == d.Stored {
 				break // what runs has read it; only a transient domain has no other definition

@@ -85,8 +85,8 @@ func (r *kernel) judge(ctx context.Context, config tfsdk.Config, plan model, dia
 		err = r.judgeSource(ctx, h, with.source(ctx, diags))
 	}
 	if err != nil {
-		diags.AddAttributeError(sourcePath, "The kernel can't be replaced", fmt.Sprintf("%s.\n\nThe former kernel stays as it is. To destroy it all the same: "+
-			"terraform destroy -refresh=false.", host.Describe("The new kernel", key, err)))
+		diags.AddAttributeError(sourcePath, "The kernel can't be replaced", fmt.Sprintf("%s.\n\nThe former kernel stays as it is. To "+
+			"destroy it all the same: terraform destroy -refresh=false.", host.Describe("The new kernel", key, err)))
 	}
 }
 

@@ -31,7 +31,8 @@ var _ providerdata.Managed = &kernel{}
 // New creates the resource.
 func New() resource.Resource { return &kernel{providerdata.Resource{TypeName: "kernel"}} }
 
-// Create reads the kernel and puts both files on the host. After a failure nothing is left; an interrupted creation is continued by the next one.
+// Create reads the kernel and puts both files on the host. After a failure nothing is left; an interrupted creation is continued by the
+// next one.
 func (r *kernel) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan, config model
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -74,7 +75,8 @@ func (r *kernel) Read(ctx context.Context, req resource.ReadRequest, resp *resou
 		return
 	case seen.missing != "":
 		resp.Diagnostics.AddWarning(fmt.Sprintf("Kernel %s is not complete", state.ID.ValueString()), fmt.Sprintf(
-			"The volume %s is not in storage pool %s of host %s any more. An apply makes both files again.", seen.missing, state.Pool.ValueString(), h.Key))
+			"The volume %s is not in storage pool %s of host %s any more. An apply makes both files again.", seen.missing,
+			state.Pool.ValueString(), h.Key))
 		state.Boot = types.ObjectNull(bootTypes)
 	default:
 		if state.Architecture.IsNull() {
@@ -158,7 +160,8 @@ const identitiesKey = "identities"
 
 // load returns the identities; empty ones for a kernel that is being imported.
 func load(ctx context.Context, private tfvalue.PrivateReader, diags *diag.Diagnostics) identities {
-	i, _, _ := tfvalue.LoadPrivate[identities](ctx, private, identitiesKey, diags) // without them the volumes are not recognized, and not deleted
+	// without them the volumes are not recognized, and not deleted
+	i, _, _ := tfvalue.LoadPrivate[identities](ctx, private, identitiesKey, diags)
 	return i
 }
 

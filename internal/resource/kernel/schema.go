@@ -22,10 +22,12 @@ const (
 
 func (r *kernel) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A Linux kernel on one host, with an initial RAM disk that runs container images: machines boot both directly, and share them. The " +
-			"kernel is taken from a distribution's package; the initial RAM disk has those of its modules that a machine needs, and a small init.\n\n" +
-			"Changing anything but `cmdline` and `timeouts` forces a new resource. With `name_prefix` and `create_before_destroy`, machines change to the new kernel, at " +
-			"their next start, before the old one is deleted. Without these, a kernel that a machine has is not replaced: one that a domain of the host still boots is not deleted.",
+		MarkdownDescription: "A Linux kernel on one host, with an initial RAM disk that runs container images: machines boot both " +
+			"directly, and share them. The kernel is taken from a distribution's package; the initial RAM disk has those of its modules " +
+			"that a machine needs, and a small init.\n\nChanging anything but `cmdline` and `timeouts` forces a new resource. With " +
+			"`name_prefix` and `create_before_destroy`, machines change to the new kernel, at their next start, before the old one is " +
+			"deleted. Without these, a kernel that a machine has is not replaced: one that a domain of the host still boots is not " +
+			"deleted.",
 		Attributes: map[string]schema.Attribute{
 			"id":   tfvalue.Constant("`<host>/<pool>/<volume>`, which is also the import id."),
 			"host": tfvalue.Required("Key of the provider's `hosts` that has the kernel."),
@@ -45,7 +47,8 @@ func (r *kernel) Schema(ctx context.Context, _ resource.SchemaRequest, resp *res
 			"architecture": tfvalue.Constant("Architecture of the kernel: `amd64` or `arm64`."),
 			"boot": schema.ObjectAttribute{
 				Computed: true, AttributeTypes: bootTypes,
-				MarkdownDescription: "Paths of `kernel` and `initrd` on the host, and the `cmdline`, for the `boot` of a `virtclaim_virtual_machine`.",
+				MarkdownDescription: "Paths of `kernel` and `initrd` on the host, and the `cmdline`, for the `boot` of a " +
+					"`virtclaim_virtual_machine`.",
 			},
 			"timeouts": tfvalue.Timeouts(ctx, createTimeout, readTimeout, 0, deleteTimeout),
 		},
@@ -61,12 +64,14 @@ func sourceAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Required: true, MarkdownDescription: "Where the kernel comes from: exactly one of these.",
 		Attributes: map[string]schema.Attribute{
-			fromContainer: imagesource.RootFilesystemAttribute("A container image with the files of a distribution's package. " + files + " Of a multi-platform image, " +
-				"that for the host's architecture is used. Moving a tag has no effect on an existing kernel."),
-			fromURL: imagesource.URLAttribute("A Debian package (`linux-image-*.deb`; Ubuntu has the modules in one of their own, so make a tar archive of both), a tar archive "+
-				"with the same files, or a kernel alone, on a web server. "+files+" A tar archive and a kernel may be compressed with gzip, xz or zstd.",
+			fromContainer: imagesource.RootFilesystemAttribute("A container image with the files of a distribution's package. " + files +
+				" Of a multi-platform image, that for the host's architecture is used. Moving a tag has no effect on an existing kernel."),
+			fromURL: imagesource.URLAttribute("A Debian package (`linux-image-*.deb`; Ubuntu has the modules in one of their own, so "+
+				"make a tar archive of both), a tar archive with the same files, or a kernel alone, on a web server. "+files+
+				" A tar archive and a kernel may be compressed with gzip, xz or zstd.",
 				"With it, changing `url` does not force a new resource."),
-			fromFile: imagesource.FileAttribute("The same in a file on the computer that runs Terraform. The file is hashed at each plan; changed content forces a new resource.",
+			fromFile: imagesource.FileAttribute("The same in a file on the computer that runs Terraform. The file is hashed at each "+
+				"plan; changed content forces a new resource.",
 				"After the kernel was created, a file that is missing, there or in another folder, is not a change."),
 			fromHost: tfvalue.Optional("Path of a kernel on the host, which stays where it is, and is the user's. It must have the "+
 				"drivers for virtio, ext4 and fw_cfg built in.", tfvalue.AbsolutePath(), stringvalidator.ExactlyOneOf(one...)),

@@ -45,13 +45,15 @@ func (r *kernel) read(ctx context.Context, h *host.Host, s sourceModel) (k *init
 		_ = from.Close()
 	}
 	if err == nil && k.Architecture != architecture {
-		err = fmt.Errorf("the kernel is for %s, and the host is of the architecture %s. Take one for %s", k.Architecture, machine, architecture)
+		err = fmt.Errorf("the kernel is for %s, and the host is of the architecture %s. Take one for %s", k.Architecture, machine,
+			architecture)
 	}
 	return k, digest, err
 }
 
 func (r *kernel) readImage(ctx context.Context, h *host.Host, from interface {
-	PrepareRootFS(ctx context.Context, tags *image.Tags, hostArchitecture func(context.Context) (string, error), spec *content.Spec) (image.RootFS, string, error)
+	PrepareRootFS(ctx context.Context, tags *image.Tags, hostArchitecture func(context.Context) (string, error),
+		spec *content.Spec) (image.RootFS, string, error)
 },
 ) (*initramfs.Kernel, string, error) {
 	var spec content.Spec

@@ -22,8 +22,8 @@ func addressesAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "IP addresses by the key of the interface, as of the last refresh: those that the guest agent " +
 				"reports (`guest_agent`), or else the DHCP leases of libvirt's networks, and on other networks those in the host's " +
 				"ARP table. Link-local addresses (`fe80::`) are left out. An interface without addresses has an empty list, as in a " +
-				"guest that is booting for the first time; later boots list the lease of the previous run until it is renewed (see `wait_for`). " +
-				"A plan keeps the addresses of unchanged interfaces, unless the machine is started or stopped.",
+				"guest that is booting for the first time; later boots list the lease of the previous run until it is renewed (see " +
+				"`wait_for`). A plan keeps the addresses of unchanged interfaces, unless the machine is started or stopped.",
 		},
 		"wait_for": waitForAttribute(),
 	}

@@ -24,8 +24,10 @@ type attributeGroup struct {
 }
 
 var groups = []attributeGroup{
-	cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, interfacesGroup, runGroup, addressesGroup, guestAgentGroup, serialGroup, namesGroup,
-	powerGroup, firmwareGroup, tpmGroup, graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup, devicesXMLGroup,
+	cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, interfacesGroup, runGroup, addressesGroup, guestAgentGroup, serialGroup,
+	namesGroup,
+	powerGroup, firmwareGroup, tpmGroup, graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup,
+	devicesXMLGroup,
 	pendingGroup, endpointsGroup,
 }
 

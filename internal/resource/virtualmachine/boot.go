@@ -31,8 +31,9 @@ func bootAttributes() map[string]schema.Attribute {
 			"initrd": pathAttribute("Path of the initial RAM disk.", false),
 			"cmdline": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "The kernel's command line. The disk that its `root=` names, such as `/dev/vda1`, counts as what the machine " +
-					"boots from, and is not unplugged from the running guest. If it names none by its `target`, as `root=UUID=…`, that is the first disk.",
+				MarkdownDescription: "The kernel's command line. The disk that its `root=` names, such as `/dev/vda1`, counts as what " +
+					"the machine boots from, and is not unplugged from the running guest. If it names none by its `target`, as " +
+					"`root=UUID=…`, that is the first disk.",
 			},
 		},
 	}}

@@ -27,10 +27,12 @@ func checkCapabilities(ctx context.Context, h *host.Host, m model, want domainxm
 	if errors.As(err, &missing) {
 		remedy := ""
 		if missing.What == "domain_type" {
-			remedy = " Without KVM (virt-host-validate qemu says why), machine = { domain_type = \"qemu\" } emulates the machine, which takes ten times as long."
+			remedy = " Without KVM (virt-host-validate qemu says why), machine = { domain_type = \"qemu\" } emulates the machine, which " +
+				"takes ten times as long."
 		}
 		diags.AddAttributeError(path.Root("machine").AtName(missing.What), "The host can't emulate this",
-			fmt.Sprintf("Host %s has no %s = %q. It has: %s.%s", h.Key, missing.What, missing.Asked, strings.Join(missing.Has, ", "), remedy))
+			fmt.Sprintf("Host %s has no %s = %q. It has: %s.%s", h.Key, missing.What, missing.Asked, strings.Join(missing.Has, ", "),
+				remedy))
 		return nil
 	}
 	if err != nil {
@@ -110,7 +112,9 @@ func (r *virtualMachine) resolved(ctx context.Context, hostKey types.String, m m
 // spelling is the planned machine type, in the spelling of the state if both mean the same: an alias alone does not replace a machine.
 // Aliases are known to hosts only, and the domain may be older than the present meaning of its alias. If the machine is replaced for
 // another reason, no host is queried.
-func (r *virtualMachine) spelling(ctx context.Context, state model, was, is machineModel, stays bool, diags *diag.Diagnostics) types.String {
+func (r *virtualMachine) spelling(ctx context.Context, state model, was, is machineModel, stays bool,
+	diags *diag.Diagnostics,
+) types.String {
 	switch {
 	case !isSet(is.Type):
 		return is.Type
@@ -122,8 +126,8 @@ func (r *virtualMachine) spelling(ctx context.Context, state model, was, is mach
 	switch same, known := r.isStored(ctx, state, machineModel{Type: is.Type, Arch: was.Arch, DomainType: was.DomainType}); {
 	case !known:
 		diags.AddAttributeError(path.Root("machine").AtName("type"), "Whether this is another machine is not known",
-			fmt.Sprintf("The machine is of type %s and is to be of type %s, which may be two names of one. Host %s did not say so; plan again "+
-				"when it answers.", was.Type.ValueString(), is.Type.ValueString(), state.Host.ValueString()))
+			fmt.Sprintf("The machine is of type %s and is to be of type %s, which may be two names of one. Host %s did not say so; plan "+
+				"again when it answers.", was.Type.ValueString(), is.Type.ValueString(), state.Host.ValueString()))
 	case same:
 		return was.Type
 	}

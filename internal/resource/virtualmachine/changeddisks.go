@@ -50,7 +50,8 @@ func (r *virtualMachine) warnOfOpenFiles(ctx context.Context, plan, state model,
 	}
 	all, err := r.manager(h, state.Host.ValueString()).OpenFilesOfPlan(ctx, state.UUID.ValueString(), wanted, changed)
 	if err != nil {
-		tflog.Warn(ctx, "Which files the guest has open is not known", map[string]any{"machine": state.Name.ValueString(), "error": err.Error()})
+		tflog.Warn(ctx, "Which files the guest has open is not known",
+			map[string]any{"machine": state.Name.ValueString(), "error": err.Error()})
 		return
 	}
 	ends := !plan.Running.ValueBool() || len(resp.RequiresReplace) > 0
@@ -80,8 +81,8 @@ func (m model) changedDisks(ctx context.Context, state model, diags *diag.Diagno
 func (m model) warnOfOpenFile(f machine.OpenFile, ends bool, diags *diag.Diagnostics) {
 	name := m.Name.ValueString()
 	how := fmt.Sprintf("Machine %s has a file of disk %s open that is gone", name, f.Key)
-	does := "An apply does not take it from the running guest: it is refused, or changes what the next start opens. With allow_restart = true, an " +
-		"apply discards what the guest has written."
+	does := "An apply does not take it from the running guest: it is refused, or changes what the next start opens. With allow_restart = " +
+		"true, an apply discards what the guest has written."
 	switch {
 	case f.Moved:
 		how = fmt.Sprintf("Machine %s has another file of disk %s open", name, f.Key)

@@ -13,7 +13,8 @@ import (
 )
 
 // settleDevices sets the bus and the target of disks without configured ones; a bus is unknown while the device or the machine type is. It
-// refuses devices that the machine can't have. Terraform plans again at apply, when all is known, so that an apply has no defaults left to set.
+// refuses devices that the machine can't have. Terraform plans again at apply, when all is known, so that an apply has no defaults left to
+// set.
 func (r *virtualMachine) settleDevices(ctx context.Context, plan *model, state model, config tfsdk.Config, diags *diag.Diagnostics) {
 	var given model
 	if diags.Append(config.Get(ctx, &given)...); diags.HasError() {
@@ -46,7 +47,8 @@ func (m model) emulated(ctx context.Context, config model, diags *diag.Diagnosti
 		return planned
 	}
 	return machineModel{
-		Type: chosen(planned.Type, given.Type), Arch: chosen(planned.Arch, given.Arch), DomainType: chosen(planned.DomainType, given.DomainType),
+		Type: chosen(planned.Type, given.Type), Arch: chosen(planned.Arch, given.Arch), DomainType: chosen(planned.DomainType,
+			given.DomainType),
 	}
 }
 

@@ -18,12 +18,12 @@ var devicesXMLGroup = attributeGroup{
 func devicesXMLAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"devices_xml": schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "Devices that have no attribute here, such as `<sound>`, `<hostdev>`, `<input>` or `<panic>`: one or more elements " +
-			"as in libvirt's domain XML. Changing it replaces the devices of the previous text, and no others. Changes take effect " +
-			"at the next start. Only devices that open no file, storage or socket of the host are taken: `<sound>`, `<input>`, `<panic>`, " +
-			"`<hub>`, `<crypto>`, `<controller>`, `<hostdev mode='subsystem'>` of type `usb`, `pci` or `mdev`, and `<channel>`, `<redirdev>` and " +
-			"`<smartcard mode='passthrough'>` of type `spicevmc`. No attribute of theirs may name a path. A `<hostdev>` may be a controller " +
-			"with disks: make sure that these have no other users.",
+		MarkdownDescription: "Devices that have no attribute here, such as `<sound>`, `<hostdev>`, `<input>` or `<panic>`: one or more " +
+			"elements as in libvirt's domain XML. Changing it replaces the devices of the previous text, and no others. Changes take " +
+			"effect at the next start. Only devices that open no file, storage or socket of the host are taken: `<sound>`, `<input>`, " +
+			"`<panic>`, `<hub>`, `<crypto>`, `<controller>`, `<hostdev mode='subsystem'>` of type `usb`, `pci` or `mdev`, and " +
+			"`<channel>`, `<redirdev>` and `<smartcard mode='passthrough'>` of type `spicevmc`. No attribute of theirs may name a path. " +
+			"A `<hostdev>` may be a controller with disks: make sure that these have no other users.",
 	}}
 }
 

@@ -25,7 +25,8 @@ func disksAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"disks": schema.MapNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Disks, keyed by a name of your choice. The key is the disk's identity: adding one does not change the " +
-			"others, nor does a replacement of the machine. Disks on `virtio`, `scsi` and `usb` are added and removed live; others, and drives, at the next start.",
+			"others, nor does a replacement of the machine. Disks on `virtio`, `scsi` and `usb` are added and removed live; others, and " +
+			"drives, at the next start.",
 		Validators: []validator.Map{
 			mapvalidator.KeysAre(stringvalidator.RegexMatches(deviceKey, "must consist of letters, digits, _ and -")),
 		},
@@ -52,26 +53,30 @@ func diskAttributes() map[string]schema.Attribute {
 		Optional: true, Computed: true,
 		MarkdownDescription: "`virtio` (default of a `disk`), `scsi` (on a virtio-scsi controller; default of a `lun`, its only " +
 			"bus), `sata` (default of a `cdrom` on a machine of type `q35`), `usb`, or `ide` (default of a `cdrom` on a `pc`, the " +
-			"default type on x86; only there, up to four devices). On other types a `cdrom` is on `scsi` by default. A `cdrom` can't be on " +
-			"`virtio` or `usb`. A `floppy` is on `fdc`, which only a `pc` has, with up to two drives.",
+			"default type on x86; only there, up to four devices). On other types a `cdrom` is on `scsi` by default. A `cdrom` can't be " +
+			"on `virtio` or `usb`. A `floppy` is on `fdc`, which only a `pc` has, with up to two drives.",
 		Validators: []validator.String{stringvalidator.OneOf("virtio", "scsi", "sata", "usb", "ide", fdc)},
 	}
 	all["target"] = schema.StringAttribute{
 		Optional: true, Computed: true,
-		MarkdownDescription: "libvirt's name of the device, such as `vdb`. It begins with `vd` on `virtio`, `hd` on `ide`, `fd` on `fdc`, else with " +
-			"`sd`, and is unique in the machine. A new disk gets the first free one, several new ones in the order of their `boot_order` or else " +
-			"of their keys, and keeps it, also when the machine is replaced by one of the same `name`. The guest chooses its own names." + atNextStart,
-		Validators: []validator.String{stringvalidator.RegexMatches(targetName, "must be vd, sd, hd or fd and one or two letters, such as vdb")},
+		MarkdownDescription: "libvirt's name of the device, such as `vdb`. It begins with `vd` on `virtio`, `hd` on `ide`, `fd` on " +
+			"`fdc`, else with `sd`, and is unique in the machine. A new disk gets the first free one, several new ones in the order of " +
+			"their `boot_order` or else of their keys, and keeps it, also when the machine is replaced by one of the same `name`. The " +
+			"guest chooses its own names." + atNextStart,
+		Validators: []validator.String{stringvalidator.RegexMatches(targetName,
+			"must be vd, sd, hd or fd and one or two letters, such as vdb")},
 	}
 	all["boot_order"] = schema.Int64Attribute{
 		Optional: true,
-		MarkdownDescription: "Boot order, from 1. Unique in the machine. Without any, and without `boot`, the machine boots from the disk with the first `target`." +
+		MarkdownDescription: "Boot order, from 1. Unique in the machine. Without any, and without `boot`, the machine boots from the " +
+			"disk with the first `target`." +
 			atNextStart,
 		Validators: []validator.Int64{int64validator.AtLeast(1)},
 	}
 	all["ephemeral"] = schema.BoolAttribute{
 		Optional: true, Computed: true, Default: booldefault.StaticBool(false),
-		MarkdownDescription: "Discard what the guest wrote when the machine stops. The volume must be that of a `virtclaim_disk`." + atNextStart,
+		MarkdownDescription: "Discard what the guest wrote when the machine stops. The volume must be that of a `virtclaim_disk`." +
+			atNextStart,
 	}
 	all["read_only"] = schema.BoolAttribute{
 		Optional: true, Computed: true, Default: booldefault.StaticBool(false),
@@ -85,12 +90,14 @@ func diskAttributes() map[string]schema.Attribute {
 func tuningAttributes() map[string]schema.Attribute {
 	text := func(description string, values ...string) schema.Attribute {
 		return schema.StringAttribute{
-			Optional: true, MarkdownDescription: description + atNextStart, Validators: []validator.String{stringvalidator.OneOf(values...)},
+			Optional: true, MarkdownDescription: description + atNextStart,
+			Validators: []validator.String{stringvalidator.OneOf(values...)},
 		}
 	}
 	blockSize := func(description string) schema.Attribute {
 		return schema.Int64Attribute{
-			Optional: true, MarkdownDescription: description + atNextStart, Validators: []validator.Int64{int64validator.OneOf(blockSizes...)},
+			Optional: true, MarkdownDescription: description + atNextStart,
+			Validators: []validator.Int64{int64validator.OneOf(blockSizes...)},
 		}
 	}
 	return map[string]schema.Attribute{

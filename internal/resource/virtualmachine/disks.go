@@ -58,17 +58,19 @@ func disksIntent(ctx context.Context, m model, want *domainxml.Machine, diags *d
 func (d diskModel) intent(ctx context.Context, key string, diags *diag.Diagnostics) domainxml.Disk {
 	v, known, found := tfvalue.VolumeFrom(ctx, d.Volume)
 	diags.Append(found...)
-	// A refresh shows a drive without an image if its media in the two definitions differ (see diskObject), and ignore_changes may keep that.
+	// A refresh shows a drive without an image if its media in the two definitions differ (see diskObject), and ignore_changes may keep
+	// that.
 	mayBeEmpty := (d.Volume.IsNull() || known) && domainxml.IsDrive(d.Device.ValueString())
 	if !mayBeEmpty && (!known || len(v.Images) == 0) {
 		diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an image",
-			fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding or a virtclaim_disk.", key))
+			fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding or a "+
+				"virtclaim_disk.", key))
 		v = volume.Volume{Images: []volume.Image{{}}}
 	}
 	if d.Bus.IsUnknown() {
 		diags.AddAttributeError(diskPath(key).AtName("bus"), "A bus that is not known",
-			fmt.Sprintf("The bus of disk %s depends on the machine type, and the host did not say which one it chooses. Apply again when it "+
-				"answers, or set machine.type.", key))
+			fmt.Sprintf("The bus of disk %s depends on the machine type, and the host did not say which one it chooses. Apply again when "+
+				"it answers, or set machine.type.", key))
 	}
 	return domainxml.Disk{
 		Volume: v, Device: d.Device.ValueString(), Bus: d.Bus.ValueString(), Target: d.Target.ValueString(),
@@ -103,7 +105,8 @@ func diskObject(d domainxml.Disk) attr.Value {
 	return types.ObjectValueMust(diskTypes, map[string]attr.Value{
 		"volume": v, "device": types.StringValue(d.Device), "bus": types.StringValue(d.Bus), "target": tfvalue.OrNull(d.Target),
 		"boot_order": numberOrNull(d.BootOrder), "ephemeral": types.BoolValue(d.Ephemeral), "read_only": types.BoolValue(d.ReadOnly),
-		"serial": tfvalue.OrNull(d.Serial), "cache": tfvalue.OrNull(d.Cache), "io": tfvalue.OrNull(d.IO), "discard": tfvalue.OrNull(d.Discard),
+		"serial": tfvalue.OrNull(d.Serial), "cache": tfvalue.OrNull(d.Cache), "io": tfvalue.OrNull(d.IO),
+		"discard":      tfvalue.OrNull(d.Discard),
 		"error_policy": tfvalue.OrNull(d.ErrorPolicy), "iothread": numberOrNull(d.IOThread),
 		"logical_block_size": numberOrNull(d.LogicalBlockSize), "physical_block_size": numberOrNull(d.PhysicalBlockSize),
 	})

@@ -38,7 +38,8 @@ func (d diskModel) check(key string, machine machineModel, diags *diag.Diagnosti
 	d.checkIOThread(key, diags)
 	if d.Ephemeral.ValueBool() && domainxml.IsDrive(d.Device.ValueString()) {
 		diags.AddAttributeError(diskPath(key).AtName("ephemeral"), "A drive can't be ephemeral",
-			fmt.Sprintf("Disk %s is a %s: its guest writes nothing that could be discarded. Leave ephemeral out.", key, d.Device.ValueString()))
+			fmt.Sprintf("Disk %s is a %s: its guest writes nothing that could be discarded. Leave ephemeral out.", key,
+				d.Device.ValueString()))
 	}
 	if d.ReadOnly.ValueBool() && !d.canBeReadOnly() {
 		diags.AddAttributeError(diskPath(key).AtName("read_only"), "A device that can't be read-only",
@@ -58,8 +59,8 @@ func (d diskModel) canBeReadOnly() bool {
 func (d diskModel) checkGiven(key string, diags *diag.Diagnostics) {
 	if d.Volume.IsNull() && (d.is(domainxml.Fixed) || d.is(domainxml.LUN)) {
 		diags.AddAttributeError(diskPath(key).AtName("volume"), "A disk without a volume",
-			fmt.Sprintf("Disk %s is a %s, and only a cdrom or a floppy may be empty. Give it the volume of a virtclaim_volume_binding or a "+
-				"virtclaim_disk.", key, d.Device.ValueString()))
+			fmt.Sprintf("Disk %s is a %s, and only a cdrom or a floppy may be empty. Give it the volume of a virtclaim_volume_binding or "+
+				"a virtclaim_disk.", key, d.Device.ValueString()))
 	}
 }
 
@@ -76,12 +77,14 @@ func (d diskModel) checkBus(key string, machine machineModel, diags *diag.Diagno
 	switch {
 	case bus == "" || d.Device.IsUnknown():
 	case d.is(domainxml.CDROM) && bus == "virtio":
-		refuse("No CD-ROM drive on virtio", "is a cdrom, and there are no such drives on virtio. Leave the bus out, or use scsi, sata or (on a pc) ide.")
+		refuse("No CD-ROM drive on virtio",
+			"is a cdrom, and there are no such drives on virtio. Leave the bus out, or use scsi, sata or (on a pc) ide.")
 	case d.is(domainxml.CDROM) && bus == "usb":
-		refuse("No CD-ROM drive on USB", "is a cdrom on usb, where its guest would see a disk, whose medium could never change. Leave the bus out, or use "+
-			"scsi, sata or (on a pc) ide; or a disk with read_only = true.")
+		refuse("No CD-ROM drive on USB", "is a cdrom on usb, where its guest would see a disk, whose medium could never change. Leave "+
+			"the bus out, or use scsi, sata or (on a pc) ide; or a disk with read_only = true.")
 	case d.is(domainxml.LUN) && bus != "scsi":
-		refuse("A logical unit is on SCSI", "is a lun, whose guest sends it SCSI commands, and is on %s. Leave the bus out, or use the device disk.", bus)
+		refuse("A logical unit is on SCSI",
+			"is a lun, whose guest sends it SCSI commands, and is on %s. Leave the bus out, or use the device disk.", bus)
 	case d.is(domainxml.Floppy) != (bus == fdc):
 		refuse("A floppy drive has a bus of its own", "is a %s on %s: only a floppy is on %s, and on nothing else. Leave the bus out.",
 			d.Device.ValueString(), bus, fdc)
@@ -108,7 +111,8 @@ func checkCount(disks map[string]diskModel, bus string, limit int, diags *diag.D
 		}
 		if n++; n > limit {
 			diags.AddAttributeError(diskPath(key).AtName("bus"), "Too many devices on "+strings.ToUpper(bus),
-				fmt.Sprintf("Disk %s is on the bus %s, where a machine has %d devices at most, and is one too many. Use sata or scsi.", key, bus, limit))
+				fmt.Sprintf("Disk %s is on the bus %s, where a machine has %d devices at most, and is one too many. Use sata or scsi.", key,
+					bus, limit))
 		}
 	}
 }
@@ -135,7 +139,8 @@ func checkTargets(disks map[string]diskModel, diags *diag.Diagnostics) {
 		target := disks[key].Target
 		if other, taken := first[target]; taken && target.ValueString() != "" {
 			diags.AddAttributeError(diskPath(key).AtName("target"), "Duplicate target",
-				fmt.Sprintf("Disks %s and %s both have the target %s. Give each its own, or leave it out.", other, key, target.ValueString()))
+				fmt.Sprintf("Disks %s and %s both have the target %s. Give each its own, or leave it out.", other, key,
+					target.ValueString()))
 			continue
 		}
 		first[target] = key

@@ -50,8 +50,9 @@ func filesystemsAttributes() map[string]schema.Attribute {
 			},
 			"driver": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString(domainxml.VirtioFS),
-				MarkdownDescription: "`virtiofs` (default), for which the guest's memory is shared with a `virtiofsd` on the host, or `9p`.",
-				Validators:          []validator.String{stringvalidator.OneOf(domainxml.VirtioFS, domainxml.NineP)},
+				MarkdownDescription: "`virtiofs` (default), for which the guest's memory is shared with a `virtiofsd` on the host, or " +
+					"`9p`.",
+				Validators: []validator.String{stringvalidator.OneOf(domainxml.VirtioFS, domainxml.NineP)},
 			},
 			"read_only": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(false),

@@ -73,7 +73,7 @@ func (m model) checkFirmware(ctx context.Context, machine machineModel, diags *d
 		diags.AddAttributeError(at, "No secure boot with BIOS", "Only UEFI has secure boot. Use type = \"efi\", or leave secure_boot out.")
 	}
 	if isPC, known := machine.hasIDE(); isPC && known {
-		diags.AddAttributeError(at, "No secure boot on a pc", fmt.Sprintf("Secure boot needs system management mode, which machines of type "+
-			"pc have not: this one is %s. Use machine = { type = \"q35\" }.", machine.Type.ValueString()))
+		diags.AddAttributeError(at, "No secure boot on a pc", fmt.Sprintf("Secure boot needs system management mode, which machines of "+
+			"type pc have not: this one is %s. Use machine = { type = \"q35\" }.", machine.Type.ValueString()))
 	}
 }

@@ -58,11 +58,13 @@ func graphicsAttributes() map[string]schema.Attribute {
 			"password_wo": schema.StringAttribute{
 				Optional: true, WriteOnly: true,
 				MarkdownDescription: "Password of the display; without it, everyone who can reach the address has access. At most 8 " +
-					"characters for `vnc`. " +
-					"Write-only (Terraform 1.11 or newer): never in state or plan. Change `password_wo_version` with it. Adding a " +
-					"password to a display without one, or removing it, takes effect at the next start. libvirt stores it in the " +
-					"domain's definition on the host.",
-				Validators: []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.AlsoRequires(beside("password_wo_version"))},
+					"characters for `vnc`. Write-only (Terraform 1.11 or newer): never in state or plan. Change `password_wo_version` " +
+					"with it. Adding a password to a display without one, or removing it, takes effect at the next start. libvirt stores " +
+					"it in the domain's definition on the host.",
+				Validators: []validator.String{
+					stringvalidator.LengthAtLeast(1),
+					stringvalidator.AlsoRequires(beside("password_wo_version")),
+				},
 			},
 			"password_wo_version": schema.Int64Attribute{
 				Optional: true, MarkdownDescription: "Any number; changing it sets the password again.",

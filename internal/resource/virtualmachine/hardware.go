@@ -56,7 +56,8 @@ func hardwareAttributes() map[string]schema.Attribute {
 			"hotplug_ports": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.Between(0, 128)},
 				MarkdownDescription: "Number of PCI Express root ports of a `q35`, one for each device: hot-plugging needs a free " +
-					"port, and is refused without one unless `allow_restart` is set. Defaults to 12. Changes take effect at the next start; ports in use are not removed.",
+					"port, and is refused without one unless `allow_restart` is set. Defaults to 12. Changes take effect at the next " +
+					"start; ports in use are not removed.",
 			},
 		},
 	}}

@@ -45,8 +45,8 @@ func (m model) warnOfHealth(is machine.Health, ran bool, diags *diag.Diagnostics
 			cure = fmt.Sprintf(cure, name)
 		}
 		diags.AddWarning(fmt.Sprintf("Machine %s is %s", name, is.State),
-			fmt.Sprintf("%s is %s: its guest does nothing. %s%s Or give up what its memory has, as after a power cut: apply running = false and "+
-				"force_stop = true, then running = true. Until then it can neither be shut down nor acknowledge an unplug.",
+			fmt.Sprintf("%s is %s: its guest does nothing. %s%s Or give up what its memory has, as after a power cut: apply running = "+
+				"false and force_stop = true, then running = true. Until then it can neither be shut down nor acknowledge an unplug.",
 				where, is.Describe(), is.Halted, cure))
 	case !is.Active && ran && (is.Reason == host.ReasonCrashed || is.Reason == host.ReasonFailed):
 		// Terraform shows it after an apply, too, which has started the machine.

@@ -58,8 +58,8 @@ func checkImportedName(hostKey, name string) error {
 		return nil
 	}
 	renamed := cmp.Or(strings.Join(strings.Fields(name), "-"), "new-name")
-	return fmt.Errorf("domain %q on host %s has white space in its name, which the attribute name can't have. Shut it down, rename it there "+
-		"(virsh domrename %s %s), and import it by its new name: terraform import <address> %s", name, hostKey, host.ShellQuote(name),
+	return fmt.Errorf("domain %q on host %s has white space in its name, which the attribute name can't have. Shut it down, rename it "+
+		"there (virsh domrename %s %s), and import it by its new name: terraform import <address> %s", name, hostKey, host.ShellQuote(name),
 		host.ShellQuote(renamed), host.ShellQuote(hostKey+"/"+renamed))
 }
 
@@ -71,8 +71,8 @@ func warnUnsupported(diags *diag.Diagnostics, id string, stored *domainxml.Domai
 	}
 	if len(names) > 0 {
 		diags.AddWarning("Not all of the machine can be described here",
-			fmt.Sprintf("Domain %s has what virtclaim_virtual_machine has no attributes for: %s. It stays as it is, and whether it changes is "+
-				"not seen.", id, strings.Join(names, ", ")))
+			fmt.Sprintf("Domain %s has what virtclaim_virtual_machine has no attributes for: %s. It stays as it is, and whether it "+
+				"changes is not seen.", id, strings.Join(names, ", ")))
 	}
 }
 

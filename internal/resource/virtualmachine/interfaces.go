@@ -13,7 +13,10 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-var interfacesGroup = attributeGroup{attributes: interfacesAttributes, intent: interfacesIntent, read: readInterfaces, check: checkInterfaces}
+var interfacesGroup = attributeGroup{
+	attributes: interfacesAttributes, intent: interfacesIntent, read: readInterfaces,
+	check: checkInterfaces,
+}
 
 type interfaceModel struct {
 	Network     types.String `tfsdk:"network"`
@@ -80,7 +83,10 @@ func interfaceOf(element attr.Value) domainxml.Interface {
 	}
 	if isSet(i["virtual_port"]) {
 		p := fieldsOf(i["virtual_port"])
-		want.VirtualPort = &domainxml.VirtualPort{Type: p.text("type"), InterfaceID: p.text("interface_id"), ProfileID: p.text("profile_id")}
+		want.VirtualPort = &domainxml.VirtualPort{
+			Type: p.text("type"), InterfaceID: p.text("interface_id"),
+			ProfileID: p.text("profile_id"),
+		}
 	}
 	return want
 }
@@ -194,7 +200,8 @@ func interfaceObject(i domainxml.Interface) attr.Value {
 		if len(tags) == 1 && i.VLAN.Trunk {
 			trunk = types.BoolValue(true)
 		}
-		values["vlan"] = types.ObjectValueMust(vlanTypes, map[string]attr.Value{"tags": types.ListValueMust(types.Int64Type, tags), "trunk": trunk})
+		values["vlan"] = types.ObjectValueMust(vlanTypes,
+			map[string]attr.Value{"tags": types.ListValueMust(types.Int64Type, tags), "trunk": trunk})
 	}
 	if p := i.VirtualPort; p != nil {
 		values["virtual_port"] = types.ObjectValueMust(virtualPortTypes, map[string]attr.Value{

@@ -52,7 +52,10 @@ func interfacesAttributes() map[string]schema.Attribute {
 				Optional: true, MarkdownDescription: "A macvtap device over one of the host's. Changes unplug the interface and plug " +
 					"a new one in.",
 				Attributes: map[string]schema.Attribute{
-					"dev": schema.StringAttribute{Required: true, MarkdownDescription: "The host's device, such as `eth0`.", Validators: notEmpty},
+					"dev": schema.StringAttribute{
+						Required: true, MarkdownDescription: "The host's device, such as `eth0`.",
+						Validators: notEmpty,
+					},
 					"mode": schema.StringAttribute{
 						Optional: true, Computed: true, Default: stringdefault.StaticString("bridge"),
 						MarkdownDescription: "`bridge` (default), `vepa`, `private` or `passthrough`.",
@@ -77,8 +80,10 @@ func interfacesAttributes() map[string]schema.Attribute {
 					"the interface exists. Changes unplug the interface and plug a new one in.",
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseNonNullStateForUnknown()},
 				Validators: []validator.String{
-					stringvalidator.RegexMatches(macAddress, "must be six bytes in hexadecimal digits with colons between them, such as 52:54:00:12:34:56"),
-					stringvalidator.RegexMatches(unicast, "must be the address of one device: the second digit of a multicast address is odd"),
+					stringvalidator.RegexMatches(macAddress,
+						"must be six bytes in hexadecimal digits with colons between them, such as 52:54:00:12:34:56"),
+					stringvalidator.RegexMatches(unicast,
+						"must be the address of one device: the second digit of a multicast address is odd"),
 				},
 			},
 			"boot_order": schema.Int64Attribute{
@@ -93,7 +98,8 @@ func interfacesAttributes() map[string]schema.Attribute {
 			},
 			"mtu": schema.Int64Attribute{
 				Optional: true, MarkdownDescription: "Maximum transmission unit, in bytes. Defaults to that of the network or " +
-					"bridge. Changes unplug the interface and plug a new one in; on a `network`, removing it takes effect at the next start.",
+					"bridge. Changes unplug the interface and plug a new one in; on a `network`, removing it takes effect at the next " +
+					"start.",
 				Validators: []validator.Int64{int64validator.Between(68, 65535)},
 			},
 			"vlan": schema.SingleNestedAttribute{
@@ -103,7 +109,10 @@ func interfacesAttributes() map[string]schema.Attribute {
 					"tags": schema.ListAttribute{
 						Required: true, ElementType: types.Int64Type, MarkdownDescription: "VLAN tags. With several, the guest tags " +
 							"its packets itself.",
-						Validators: []validator.List{listvalidator.SizeAtLeast(1), listvalidator.ValueInt64sAre(int64validator.Between(0, 4095))},
+						Validators: []validator.List{
+							listvalidator.SizeAtLeast(1),
+							listvalidator.ValueInt64sAre(int64validator.Between(0, 4095)),
+						},
 					},
 					"trunk": schema.BoolAttribute{Optional: true, MarkdownDescription: "Have the guest tag its packets itself also " +
 						"with a single tag."},
@@ -144,7 +153,8 @@ func checkInterfaces(ctx context.Context, m model, diags *diag.Diagnostics) {
 		mac := strings.ToLower(i.MAC.ValueString())
 		if other, taken := macs[mac]; taken && mac != "" {
 			diags.AddAttributeError(interfacePath(key).AtName("mac"), "The same MAC address twice",
-				fmt.Sprintf("Interfaces %s and %s both have %s. Give each its own, or leave it out to have one generated.", other, key, mac))
+				fmt.Sprintf("Interfaces %s and %s both have %s. Give each its own, or leave it out to have one generated.", other, key,
+					mac))
 		}
 		macs[mac] = key
 	}
@@ -164,7 +174,8 @@ func (i interfaceModel) checkSource(key string, diags *diag.Diagnostics) {
 	}
 	if isSet(i.PortGroup) && i.Network.IsNull() {
 		diags.AddAttributeError(interfacePath(key).AtName("port_group"), "A port group without its network",
-			fmt.Sprintf("Interface %s has the port group %s, but only a libvirt network has port groups. Set network, or leave port_group out.",
+			fmt.Sprintf("Interface %s has the port group %s, but only a libvirt network has port groups. Set network, or leave "+
+				"port_group out.",
 				key, i.PortGroup.ValueString()))
 	}
 	if !i.User.ValueBool() {

@@ -19,8 +19,9 @@ func memoryAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"memory": schema.StringAttribute{
 			Required: true, CustomType: tfvalue.QuantityType{},
-			MarkdownDescription: "Memory as a Kubernetes quantity, such as `512Mi` or `2Gi`; below `1Mi` a suffix is required. Rounded up " +
-				"to whole KiB. Changed live, up to the running machine's `max_memory`, if the guest has the virtio balloon driver; otherwise at the next start.",
+			MarkdownDescription: "Memory as a Kubernetes quantity, such as `512Mi` or `2Gi`; below `1Mi` a suffix is required. Rounded " +
+				"up to whole KiB. Changed live, up to the running machine's `max_memory`, if the guest has the virtio balloon driver; " +
+				"otherwise at the next start.",
 		},
 		"max_memory": schema.StringAttribute{
 			Optional: true, CustomType: tfvalue.QuantityType{},

@@ -84,12 +84,13 @@ func (m model) warnOfRestart(now, want domainxml.Machine, diags *diag.Diagnostic
 	if len(beyond) == 0 || diags.HasError() { // what is refused is not stored
 		return
 	}
-	summary, what := "Machine %s needs a restart", "The apply stores the change, which takes effect at the next start. Set allow_restart to restart the guest"
+	summary, what := "Machine %s needs a restart",
+		"The apply stores the change, which takes effect at the next start. Set allow_restart to restart the guest"
 	if m.AllowRestart.ValueBool() {
 		summary, what = "Machine %s is restarted", "The apply restarts the guest (allow_restart)"
 	}
-	diags.AddWarning(fmt.Sprintf(summary, m.Name.ValueString()), fmt.Sprintf("The maximum of the running guest is lower: %s. %s. max_memory and max_vcpus leave room for "+
-		"later changes.", strings.Join(beyond, ", and "), what))
+	diags.AddWarning(fmt.Sprintf(summary, m.Name.ValueString()), fmt.Sprintf("The maximum of the running guest is lower: %s. %s. "+
+		"max_memory and max_vcpus leave room for later changes.", strings.Join(beyond, ", and "), what))
 }
 
 // warnOfPending warns of the changes that the running guest does not have yet.

@@ -129,9 +129,13 @@ func (r *virtualMachine) checkOthers(ctx context.Context, plan model, diags *dia
 		v, _, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
 		diags.Append(found...)
 		d := disks[key]
-		use := providerdata.PlannedUse{By: by, Reads: d.ReadOnly.ValueBool() || d.Ephemeral.ValueBool() || domainxml.IsDrive(d.Device.ValueString())}
+		use := providerdata.PlannedUse{
+			By:    by,
+			Reads: d.ReadOnly.ValueBool() || d.Ephemeral.ValueBool() || domainxml.IsDrive(d.Device.ValueString()),
+		}
 		for use.Depth, use.Image = range v.Uses() {
-			if use.Image.Name != "" && !r.Provider.RecordPlannedUse(use, diskPath(key).AtName("volume"), diags) { // without a name it is yet to be created
+			// without a name it is yet to be created
+			if use.Image.Name != "" && !r.Provider.RecordPlannedUse(use, diskPath(key).AtName("volume"), diags) {
 				return
 			}
 		}

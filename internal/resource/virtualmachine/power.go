@@ -36,9 +36,9 @@ func powerAttributes() map[string]schema.Attribute {
 		"allow_restart": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
 			MarkdownDescription: "Allow an update to shut the machine down and start it again, within the update timeout, for " +
-				"changes that can't be made live, or if the guest does not acknowledge an unplug or has no port for a device. Otherwise such changes are stored " +
-				"and take effect at the next start, with a warning. It also allows an update to discard what the guest has written " +
-				"to a deleted file; the plan warns of that.",
+				"changes that can't be made live, or if the guest does not acknowledge an unplug or has no port for a device. Otherwise " +
+				"such changes are stored and take effect at the next start, with a warning. It also allows an update to discard what the " +
+				"guest has written to a deleted file; the plan warns of that.",
 		},
 	}
 }
@@ -79,7 +79,10 @@ func (stateWhileItRuns) PlanModifyString(ctx context.Context, req planmodifier.S
 }
 
 func (m model) power(state model) machine.Power {
-	return machine.Power{On: m.Running.ValueBool(), Force: m.ForceStop.ValueBool(), Restart: m.AllowRestart.ValueBool(), Autostart: !m.Autostart.Equal(state.Autostart)}
+	return machine.Power{
+		On: m.Running.ValueBool(), Force: m.ForceStop.ValueBool(), Restart: m.AllowRestart.ValueBool(),
+		Autostart: !m.Autostart.Equal(state.Autostart),
+	}
 }
 
 // keepSettings stores the attributes that only a later destroy reads, also if this update fails: otherwise force_stop could never be
@@ -95,7 +98,8 @@ func (m model) ofDestroy(err error) error {
 	if !errors.Is(err, host.ErrStillRunning) {
 		return err
 	}
-	return fmt.Errorf("%w\n\nA destroy, also that of a replacement, uses what was applied last. Turn the machine's power off on its host, and repeat "+
-		"the command:\n\n    virsh destroy %s\n\nOr, if nothing else in its configuration has changed, apply force_stop = true or longer timeouts first",
+	return fmt.Errorf("%w\n\nA destroy, also that of a replacement, uses what was applied last. Turn the machine's power off on its "+
+		"host, and repeat the command:\n\n    virsh destroy %s\n\nOr, if nothing else in its configuration has changed, apply force_stop "+
+		"= true or longer timeouts first",
 		err, m.Name.ValueString())
 }

@@ -57,8 +57,8 @@ func (r *virtualMachine) planReplacement(state model, by path.Paths, diags *diag
 		state.warnOfLoss("Replacing", diags)
 	default: // it may be the plan that Terraform makes while it applies
 		state.warnOfLoss("Replacing", diags)
-		diags.AddWarning("Machine "+state.ID.ValueString()+" is replaced", "If Terraform stops with an inconsistent final plan, the plan before "+
-			"could not know that, and nothing was changed. Plan and apply again: the plan will say that the machine is replaced.")
+		diags.AddWarning("Machine "+state.ID.ValueString()+" is replaced", "If Terraform stops with an inconsistent final plan, the plan "+
+			"before could not know that, and nothing was changed. Plan and apply again: the plan will say that the machine is replaced.")
 	}
 }
 
@@ -66,7 +66,7 @@ func (r *virtualMachine) planReplacement(state model, by path.Paths, diags *diag
 func addChanged(diags *diag.Diagnostics, state model, by path.Paths) {
 	for _, p := range by {
 		diags.AddAttributeError(p, "The machine changed during the apply", fmt.Sprintf(
-			"%s of machine %s could not be known by the plan, and turns out to make it another machine. Nothing was changed. Plan and apply "+
-				"again: the plan will say that the machine is replaced.", p, state.ID.ValueString()))
+			"%s of machine %s could not be known by the plan, and turns out to make it another machine. Nothing was changed. Plan and "+
+				"apply again: the plan will say that the machine is replaced.", p, state.ID.ValueString()))
 	}
 }

@@ -38,10 +38,14 @@ type virtualMachine struct{ providerdata.Resource }
 var _ providerdata.Managed = &virtualMachine{}
 
 // New creates the resource.
-func New() resource.Resource { return &virtualMachine{providerdata.Resource{TypeName: "virtual_machine"}} }
+func New() resource.Resource {
+	return &virtualMachine{providerdata.Resource{TypeName: "virtual_machine"}}
+}
 
 // prepare returns what an apply makes of a plan, and the manager that does it; otherwise the error is in diags.
-func (r *virtualMachine) prepare(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) (want domainxml.Machine, mgr machine.Manager, ok bool) {
+func (r *virtualMachine) prepare(ctx context.Context, plan model, config tfsdk.Config,
+	diags *diag.Diagnostics,
+) (want domainxml.Machine, mgr machine.Manager, ok bool) {
 	plan.check(ctx, diags)
 	want = plan.intent(ctx, diags)
 	readPassword(ctx, config, &want, diags)
@@ -121,8 +125,8 @@ func (r *virtualMachine) Create(ctx context.Context, req resource.CreateRequest,
 	}
 }
 
-// finalize sets what is known only after the start, and then marks the creation as finished: an interrupted one is resumed by the next apply.
-// Other errors than errTakenOver are warnings, because Terraform would destroy the machine.
+// finalize sets what is known only after the start, and then marks the creation as finished: an interrupted one is resumed by the next
+// apply. Other errors than errTakenOver are warnings, because Terraform would destroy the machine.
 func (m *model) finalize(ctx context.Context, mgr machine.Manager, want domainxml.Machine, diags *diag.Diagnostics) error {
 	m.await(ctx, mgr, diags)
 	ctx, cancel := revert.Context(ctx) // the waiting may have used up the timeout
@@ -147,7 +151,8 @@ func (m *model) finalize(ctx context.Context, mgr machine.Manager, want domainxm
 
 // manager returns the manager of the machines on a host.
 func (r *virtualMachine) manager(h *host.Host, key string) machine.Manager {
-	return machine.New(h, key, r.Provider.Owner, r.Provider.Hosts, machine.Log{Info: tflog.Info, Warn: tflog.Warn, Progress: tfvalue.Progress})
+	return machine.New(h, key, r.Provider.Owner, r.Provider.Hosts,
+		machine.Log{Info: tflog.Info, Warn: tflog.Warn, Progress: tfvalue.Progress})
 }
 
 // Read reads the machine from the host. Only libvirt's own not-found error removes it from the state; a domain of its name with another
@@ -172,8 +177,9 @@ func (r *virtualMachine) Read(ctx context.Context, req resource.ReadRequest, res
 	is, at, err := mgr.Read(ctx, state.UUID.ValueString(), state.Running.ValueBool())
 	switch {
 	case errors.Is(err, guard.ErrMigrated):
-		resp.Diagnostics.AddWarning("A machine is missing or was migrated", fmt.Sprintf("Machine %s on host %s: %s. Until then it is neither read nor changed.",
-			state.Name.ValueString(), state.Host.ValueString(), err))
+		resp.Diagnostics.AddWarning("A machine is missing or was migrated",
+			fmt.Sprintf("Machine %s on host %s: %s. Until then it is neither read nor changed.",
+				state.Name.ValueString(), state.Host.ValueString(), err))
 		return
 	case errors.Is(err, host.ErrNotFound):
 		resp.State.RemoveResource(ctx)
@@ -205,7 +211,8 @@ func (r *virtualMachine) Update(ctx context.Context, req resource.UpdateRequest,
 	ctx, cancel, _ := r.BeginUpdate(ctx, req, &plan, &state, updateTimeout, &resp.Diagnostics)
 	defer cancel()
 	plan.keepSettings(ctx, &resp.State, &resp.Diagnostics)
-	addChanged(&resp.Diagnostics, state, plan.replacedBy(state, state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)))
+	addChanged(&resp.Diagnostics, state,
+		plan.replacedBy(state, state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)))
 	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
 	if !ok {
 		return

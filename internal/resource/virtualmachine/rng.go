@@ -34,7 +34,8 @@ func rngAttributes() map[string]schema.Attribute {
 			"source": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString("/dev/urandom"),
 				MarkdownDescription: "Source of random numbers on the host. Defaults to `/dev/urandom`.",
-				Validators:          []validator.String{stringvalidator.RegexMatches(randomDevice, "must be a device such as /dev/urandom, /dev/random or /dev/hwrng")},
+				Validators: []validator.String{stringvalidator.RegexMatches(randomDevice,
+					"must be a device such as /dev/urandom, /dev/random or /dev/hwrng")},
 			},
 		},
 	}}

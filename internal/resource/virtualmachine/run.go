@@ -95,7 +95,8 @@ func (m model) runConfig() guestinit.Config {
 		c.EnvironmentDisks = append(c.EnvironmentDisks, m.serialOf(key))
 	}
 	for key, of := range elementsOf(run["mounts"]) {
-		c.Mounts = append(c.Mounts, guestinit.Mount{Disk: m.serialOf(key), Path: fieldsOf(of).text("path"), ReadOnly: fieldsOf(of).is("read_only")})
+		c.Mounts = append(c.Mounts,
+			guestinit.Mount{Disk: m.serialOf(key), Path: fieldsOf(of).text("path"), ReadOnly: fieldsOf(of).is("read_only")})
 	}
 	slices.SortFunc(c.Mounts, func(a, b guestinit.Mount) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Disk, b.Disk))
@@ -138,7 +139,8 @@ func checkRun(ctx context.Context, m model, diags *diag.Diagnostics) {
 	}
 	run := fieldsOf(m.Run)
 	if m.Boot.IsNull() {
-		diags.AddAttributeError(runPath, "No kernel", "What runs needs a kernel, and an init that starts it. Set boot to that of a virtclaim_kernel.")
+		diags.AddAttributeError(runPath, "No kernel",
+			"What runs needs a kernel, and an init that starts it. Set boot to that of a virtclaim_kernel.")
 	}
 	if !m.Disks.IsUnknown() && !run["root"].IsUnknown() {
 		m.checkRunDisks(run, diags)
@@ -148,8 +150,8 @@ func checkRun(ctx context.Context, m model, diags *diag.Diagnostics) {
 	}
 	if timeout := run.number("stop_timeout"); m.ForceStop.ValueBool() && timeout > forceTimeout {
 		diags.AddAttributeWarning(runPath.AtName("stop_timeout"), "force_stop is shorter than stop_timeout",
-			fmt.Sprintf("force_stop forces the machine off after a minute, and stop_timeout gives its program %d seconds to shut down: unwritten data would be lost. "+
-				"Remove force_stop, or lower stop_timeout.", timeout))
+			fmt.Sprintf("force_stop forces the machine off after a minute, and stop_timeout gives its program %d seconds to shut down: "+
+				"unwritten data would be lost. Remove force_stop, or lower stop_timeout.", timeout))
 	}
 	m.checkImageFor(fieldsOf(m.Machine).text("arch"), diags)
 	raw, err := m.Run.ToTerraformValue(ctx)
@@ -161,8 +163,8 @@ func checkRun(ctx context.Context, m model, diags *diag.Diagnostics) {
 	}
 }
 
-// checkImageFor refuses to create a machine of an architecture, configured or the host's choice, that its image is not for. One that is there was made
-// like that: refusing it would be in the way of all plans.
+// checkImageFor refuses to create a machine of an architecture, configured or the host's choice, that its image is not for. One that is
+// there was made like that: refusing it would be in the way of all plans.
 func (m model) checkImageFor(arch string, diags *diag.Diagnostics) {
 	image := m.imageArchitecture()
 	of, _, _ := strings.Cut(image, "/") // without the variant
@@ -174,8 +176,8 @@ func (m model) checkImageFor(arch string, diags *diag.Diagnostics) {
 	if isSet(m.UUID) {
 		add = diags.AddAttributeWarning
 	}
-	add(runPath.AtName("image"), "Image for another architecture", fmt.Sprintf("The container image is for %.100s, and the machine has the architecture %s. "+
-		"Use an image for %s, or set machine.arch to that of the image.", image, arch, is))
+	add(runPath.AtName("image"), "Image for another architecture", fmt.Sprintf("The container image is for %.100s, and the machine has "+
+		"the architecture %s. Use an image for %s, or set machine.arch to that of the image.", image, arch, is))
 }
 
 func (m model) imageArchitecture() string {
@@ -194,7 +196,8 @@ func (m model) checkRunNetwork(run fields, diags *diag.Diagnostics) {
 	for _, key := range keysOf(run["network"]) {
 		i, ok := m.Interfaces.Elements()[key]
 		if !ok {
-			diags.AddAttributeError(runPath.AtName("network").AtMapKey(key), "No such interface", fmt.Sprintf("The machine has no interface %q.", key))
+			diags.AddAttributeError(runPath.AtName("network").AtMapKey(key), "No such interface",
+				fmt.Sprintf("The machine has no interface %q.", key))
 		} else if isSet(i) && fieldsOf(i).text("mac") == "" {
 			diags.AddAttributeError(interfacePath(key).AtName("mac"), "No MAC address",
 				fmt.Sprintf("The guest finds the interface %q of run.network by its MAC address. Set it.", key))
@@ -225,15 +228,18 @@ func (m model) checkRunDisks(run fields, diags *diag.Diagnostics) {
 				fmt.Sprintf("The guest has drivers for virtio and scsi only, and the disk %q is on %s.", key, bus))
 		}
 		if key == run.root() && disk.is("read_only") {
-			diags.AddAttributeError(diskPath(key).AtName("read_only"), "The root disk is read-only", fmt.Sprintf("The program of run has its files on the disk %q. Remove read_only.", key))
+			diags.AddAttributeError(diskPath(key).AtName("read_only"), "The root disk is read-only",
+				fmt.Sprintf("The program of run has its files on the disk %q. Remove read_only.", key))
 		}
 		serial := m.serialOf(key)
 		if len(serial) > maxSerial {
-			diags.AddAttributeError(diskPath(key).AtName("serial"), "No serial number", fmt.Sprintf("The guest finds the disk %q by its serial number, which is its key "+
-				"unless one is configured, and has at most %d bytes. Set serial, or a shorter key.", key, maxSerial))
+			diags.AddAttributeError(diskPath(key).AtName("serial"), "No serial number", fmt.Sprintf("The guest finds the disk %q by its "+
+				"serial number, which is its key unless one is configured, and has at most %d bytes. Set serial, or a shorter key.", key,
+				maxSerial))
 		}
 		if other, taken := serials[serial]; taken {
-			diags.AddAttributeError(at, "Two disks with one serial number", fmt.Sprintf("The guest finds the disks %q and %q by their serial numbers, and both have %q.", other, key, serial))
+			diags.AddAttributeError(at, "Two disks with one serial number",
+				fmt.Sprintf("The guest finds the disks %q and %q by their serial numbers, and both have %q.", other, key, serial))
 		}
 		serials[serial] = key
 	}
@@ -288,7 +294,8 @@ func (m model) runObject(c guestinit.Config) types.Object {
 		environment[name] = types.StringValue(value)
 	}
 	for _, of := range c.Mounts {
-		mounts[key(of.Disk)] = types.ObjectValueMust(mountTypes, map[string]attr.Value{"path": types.StringValue(of.Path), "read_only": types.BoolValue(of.ReadOnly)})
+		mounts[key(of.Disk)] = types.ObjectValueMust(mountTypes,
+			map[string]attr.Value{"path": types.StringValue(of.Path), "read_only": types.BoolValue(of.ReadOnly)})
 	}
 	for _, i := range c.Interfaces {
 		name := i.MAC
@@ -306,10 +313,14 @@ func (m model) runObject(c guestinit.Config) types.Object {
 		timeout = types.Int64Value(int64(c.StopTimeout))
 	}
 	return types.ObjectValueMust(runTypes, map[string]attr.Value{
-		"image": types.ObjectNull(tfvalue.ImageConfigurationTypes), "root": tfvalue.OrNull(key(c.Root)), "entrypoint": list(c.Arguments), "command": list(nil),
-		"environment": types.MapValueMust(types.StringType, environment), "environment_from": list(from), "user": tfvalue.OrNull(c.User), "working_directory": tfvalue.OrNull(c.WorkingDirectory),
-		"stop_signal": tfvalue.OrNull(c.StopSignal), "stop_timeout": timeout, "hostname": tfvalue.OrNull(c.Hostname), "restart": tfvalue.OrNull(c.Restart),
-		"mounts": types.MapValueMust(types.ObjectType{AttrTypes: mountTypes}, mounts), "network": types.MapValueMust(types.ObjectType{AttrTypes: networkTypes}, networks),
+		"image": types.ObjectNull(tfvalue.ImageConfigurationTypes), "root": tfvalue.OrNull(key(c.Root)), "entrypoint": list(c.Arguments),
+		"command":     list(nil),
+		"environment": types.MapValueMust(types.StringType, environment), "environment_from": list(from), "user": tfvalue.OrNull(c.User),
+		"working_directory": tfvalue.OrNull(c.WorkingDirectory),
+		"stop_signal":       tfvalue.OrNull(c.StopSignal), "stop_timeout": timeout, "hostname": tfvalue.OrNull(c.Hostname),
+		"restart": tfvalue.OrNull(c.Restart),
+		"mounts": types.MapValueMust(types.ObjectType{AttrTypes: mountTypes},
+			mounts), "network": types.MapValueMust(types.ObjectType{AttrTypes: networkTypes}, networks),
 	})
 }
 

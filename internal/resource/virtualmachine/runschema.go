@@ -23,17 +23,21 @@ func runAttributes() map[string]schema.Attribute {
 		return schema.StringAttribute{Optional: true, MarkdownDescription: description, Validators: validators}
 	}
 	list := func(description string) schema.Attribute {
-		return schema.ListAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: description, Validators: []validator.List{listvalidator.SizeAtLeast(1)}}
+		return schema.ListAttribute{
+			Optional: true, ElementType: types.StringType, MarkdownDescription: description,
+			Validators: []validator.List{listvalidator.SizeAtLeast(1)},
+		}
 	}
 	return map[string]schema.Attribute{"exit_code": schema.Int64Attribute{
 		Computed: true,
-		MarkdownDescription: "Exit code of what `run` has run last, if the machine is off: 128 and more is a signal's number and 128. Null while it runs, and if its power was cut. " +
-			"The guest has written it.",
+		MarkdownDescription: "Exit code of what `run` has run last, if the machine is off: 128 and more is a signal's number and 128. " +
+			"Null while it runs, and if its power was cut. The guest has written it.",
 	}, "run": schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Runs a container image as the machine's main program: see the guide on [container images](../guides/container-images.md). The machine boots a " +
-			"`virtclaim_kernel`, and has a `virtclaim_disk` with the image's root file system. When the program ends, the machine powers off. Its output, and " +
-			"`virtclaim: exit <code>` at its end, are on the serial port." + atNextStart,
+		MarkdownDescription: "Runs a container image as the machine's main program: see the guide on [container " +
+			"images](../guides/container-images.md). The machine boots a `virtclaim_kernel`, and has a `virtclaim_disk` with the image's " +
+			"root file system. When the program ends, the machine powers off. Its output, and `virtclaim: exit <code>` at its end, are " +
+			"on the serial port." + atNextStart,
 		Attributes: map[string]schema.Attribute{
 			"image": schema.ObjectAttribute{
 				Optional: true, AttributeTypes: tfvalue.ImageConfigurationTypes,
@@ -43,41 +47,51 @@ func runAttributes() map[string]schema.Attribute {
 			"entrypoint": list("Program with its first arguments, instead of the image's. The image's command is not used then."),
 			"command":    list("Arguments of the entrypoint, instead of the image's."),
 			"environment": schema.MapAttribute{
-				Optional: true, ElementType: types.StringType, MarkdownDescription: "Environment variables, beside the image's. All of them are in state, plan and domain XML.",
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Environment variables, beside the image's. All of them are in state, plan and domain XML.",
 			},
-			"environment_from": list("Keys of disks with further variables, of which later ones override: `virtclaim_disk` with `source.environment`. For secrets: they are in neither state nor " +
-				"plan nor domain XML."),
-			"user":              text("User of the program, by name or number, perhaps with a group behind a colon, instead of the image's.", notEmpty...),
+			"environment_from": list("Keys of disks with further variables, of which later ones override: `virtclaim_disk` with " +
+				"`source.environment`. For secrets: they are in neither state nor plan nor domain XML."),
+			"user": text("User of the program, by name or number, perhaps with a group behind a colon, instead of the "+
+				"image's.", notEmpty...),
 			"working_directory": text("Folder in which the program starts, instead of the image's.", tfvalue.AbsolutePath()),
-			"stop_signal":       text("Signal that asks the program to end, such as `SIGQUIT`, instead of the image's. Defaults to `SIGTERM`.", notEmpty...),
+			"stop_signal": text("Signal that asks the program to end, such as `SIGQUIT`, instead of the image's. Defaults to "+
+				"`SIGTERM`.", notEmpty...),
 			"stop_timeout": schema.Int64Attribute{
-				Optional: true, MarkdownDescription: "Seconds after which a program is killed that has not ended. Defaults to 10. `force_stop` cuts the power after a minute.",
+				Optional: true,
+				MarkdownDescription: "Seconds after which a program is killed that has not ended. Defaults to 10. `force_stop` cuts " +
+					"the power after a minute.",
 				Validators: []validator.Int64{int64validator.AtLeast(1)},
 			},
 			"hostname": text("Host name. Defaults to the machine's `name`, as far as that is one.", notEmpty...),
 			"mounts": schema.MapNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "File systems of other disks, by their keys in `disks`: ext4, xfs or vfat, without a partition table. Blank disks are not formatted.",
+				Optional: true,
+				MarkdownDescription: "File systems of other disks, by their keys in `disks`: ext4, xfs or vfat, without a partition " +
+					"table. Blank disks are not formatted.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"path": schema.StringAttribute{
-						Required: true, MarkdownDescription: "Folder to mount it on, which is created if it is missing.", Validators: []validator.String{tfvalue.AbsolutePath()},
+						Required: true, MarkdownDescription: "Folder to mount it on, which is created if it is missing.",
+						Validators: []validator.String{tfvalue.AbsolutePath()},
 					},
 					"read_only": schema.BoolAttribute{Optional: true, MarkdownDescription: "Whether it is mounted read-only."},
 				}},
 			},
 			"network": schema.MapNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "Addresses of interfaces, by their keys in `interfaces`, which need a `mac` then. All other interfaces are configured by DHCP.",
+				Optional: true,
+				MarkdownDescription: "Addresses of interfaces, by their keys in `interfaces`, which need a `mac` then. All other " +
+					"interfaces are configured by DHCP.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"addresses": schema.ListAttribute{
-						Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses with the length of their prefix, such as `10.0.0.5/24`.",
-						Validators: []validator.List{listvalidator.SizeAtLeast(1)},
+						Required: true, ElementType: types.StringType,
+						MarkdownDescription: "Addresses with the length of their prefix, such as `10.0.0.5/24`.",
+						Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
 					},
 					"gateway":     text("Address of the router."),
 					"nameservers": list("Addresses of DNS servers."),
 				}},
 			},
-			"restart": text("Whether the program is started again after it has ended: `never` (default), `on-failure` (exit code other than 0) or `always`. Not after a shutdown.",
+			"restart": text("Whether the program is started again after it has ended: `never` (default), `on-failure` (exit code other "+
+				"than 0) or `always`. Not after a shutdown.",
 				stringvalidator.OneOf(guestinit.RestartNever, guestinit.RestartOnFailure, guestinit.RestartAlways)),
 		},
 	}}

@@ -26,14 +26,14 @@ func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, r
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A virtual machine: a libvirt domain on one host. Its disks take the `volume` of a binding or of a disk.\n\n" +
 			"All attributes except `host`, `name` and `machine` (other than its `hotplug_ports`) are changed in place; changing those " +
-			"forces a new resource. In a running machine, disks on the buses `virtio`, `scsi` and `usb` are plugged and unplugged, unless it " +
-			"boots from them; media of CD-ROM drives are changed; memory and processors are changed up to their maximum. Other changes are " +
-			"written to the stored definition: a warning says that they take effect at the next start, or, with `allow_restart`, the machine " +
-			"is restarted.\n\n" +
-			"The guest is asked to release a medium before another one is inserted, or the medium's `virtclaim_disk` is destroyed. " +
-			"Guests with systemd do so even while the medium is mounted. Other guests may refuse while they use it: then the apply " +
-			"fails, and the next one continues. The first read after a change may fail, as with real drives. The medium from which a " +
-			"running machine boots (a `cdrom` with a `boot_order`) is not ejected: it is changed at the next start.",
+			"forces a new resource. In a running machine, disks on the buses `virtio`, `scsi` and `usb` are plugged and unplugged, " +
+			"unless it boots from them; media of CD-ROM drives are changed; memory and processors are changed up to their maximum. Other " +
+			"changes are written to the stored definition: a warning says that they take effect at the next start, or, with " +
+			"`allow_restart`, the machine is restarted.\n\nThe guest is asked to release a medium before another one is inserted, or the " +
+			"medium's `virtclaim_disk` is destroyed. Guests with systemd do so even while the medium is mounted. Other guests may refuse " +
+			"while they use it: then the apply fails, and the next one continues. The first read after a change may fail, as with real " +
+			"drives. The medium from which a running machine boots (a `cdrom` with a `boot_order`) is not ejected: it is changed at the " +
+			"next start.",
 		Attributes: map[string]schema.Attribute{
 			"id":   tfvalue.Constant("`<host>/<name>`, which is also the import id."),
 			"uuid": tfvalue.Constant("UUID of the libvirt domain."),
@@ -42,8 +42,9 @@ func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, r
 				PlanModifiers: []planmodifier.String{replacesWhenKnown()},
 			},
 			"name": schema.StringAttribute{
-				Required: true, MarkdownDescription: "Name of the libvirt domain, unique on its host. Names that begin with `virtclaim-` are reserved.",
-				PlanModifiers: []planmodifier.String{replacesWhenKnown()},
+				Required:            true,
+				MarkdownDescription: "Name of the libvirt domain, unique on its host. Names that begin with `virtclaim-` are reserved.",
+				PlanModifiers:       []planmodifier.String{replacesWhenKnown()},
 				Validators: []validator.String{
 					stringvalidator.RegexMatches(domainName, "must not be empty and hold neither slashes nor white space"),
 					stringvalidator.NoneOf(".", ".."),

@@ -34,8 +34,8 @@ func (r *virtualMachine) disksBefore(plan, state model) types.Map {
 	return state.Disks
 }
 
-// keepTargets gives the disks without a target in the configuration the one that they had before, unless that is another bus's, or may be given
-// to another disk. A new one is unknown.
+// keepTargets gives the disks without a target in the configuration the one that they had before, unless that is another bus's, or may be
+// given to another disk. A new one is unknown.
 func (m *model) keepTargets(ctx context.Context, before types.Map, given map[string]diskModel, diags *diag.Diagnostics) {
 	was, is, taken := model{Disks: before}.disks(ctx, diags), m.disks(ctx, diags), map[types.String]bool{}
 	for _, d := range given {
@@ -47,7 +47,8 @@ func (m *model) keepTargets(ctx context.Context, before types.Map, given map[str
 		}
 		values["target"] = was[key].Target
 		unsure := taken[was[key].Target] || taken[types.StringUnknown()]
-		if prefix := domainxml.TargetPrefix(is[key].Bus.ValueString()); unsure || !strings.HasPrefix(was[key].Target.ValueString(), prefix) {
+		if prefix := domainxml.TargetPrefix(is[key].Bus.ValueString()); unsure ||
+			!strings.HasPrefix(was[key].Target.ValueString(), prefix) {
 			values["target"] = types.StringUnknown()
 		}
 	})
@@ -84,7 +85,8 @@ func (m model) bootDisks(ctx context.Context, diags *diag.Diagnostics) []string 
 	if told || len(targets) < 2 {
 		return nil
 	}
-	return slices.SortedFunc(maps.Keys(targets), func(a, b string) int { return cmp.Or(cmp.Compare(targets[a], targets[b]), cmp.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(targets),
+		func(a, b string) int { return cmp.Or(cmp.Compare(targets[a], targets[b]), cmp.Compare(a, b)) })
 }
 
 // warnOfBootDisk says from which of several disks a new machine boots, and when that may change.
@@ -94,6 +96,7 @@ func (m model) warnOfBootDisk(ctx context.Context, state model, diags *diag.Diag
 		return
 	}
 	diags.AddAttributeWarning(path.Root("disks"), "The boot disk of machine "+m.Name.ValueString()+" is not configured",
-		fmt.Sprintf("Machine %s on host %s boots from disk %s, because that has the first target, and none of its disks (%s) has a boot_order. If it "+
-			"is to boot from another one, give that boot_order = 1.", m.Name.ValueString(), m.Host.ValueString(), keys[0], strings.Join(keys, ", ")))
+		fmt.Sprintf("Machine %s on host %s boots from disk %s, because that has the first target, and none of its disks (%s) has a "+
+			"boot_order. If it is to boot from another one, give that boot_order = 1.", m.Name.ValueString(), m.Host.ValueString(), keys[0],
+			strings.Join(keys, ", ")))
 }

@@ -32,8 +32,9 @@ func tpmAttributes() map[string]schema.Attribute {
 			"through all changes, also while the machine has no TPM, and deleted with the machine.",
 		Attributes: map[string]schema.Attribute{
 			"model": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "`tpm-tis`, `tpm-crb` (only version 2.0) or `tpm-spapr`. Defaults to libvirt's choice.",
-				Validators: []validator.String{stringvalidator.OneOf("tpm-tis", "tpm-crb", "tpm-spapr")},
+				Optional:            true,
+				MarkdownDescription: "`tpm-tis`, `tpm-crb` (only version 2.0) or `tpm-spapr`. Defaults to libvirt's choice.",
+				Validators:          []validator.String{stringvalidator.OneOf("tpm-tis", "tpm-crb", "tpm-spapr")},
 			},
 			"version": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString("2.0"),

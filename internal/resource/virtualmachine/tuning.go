@@ -48,7 +48,8 @@ func (d diskModel) checkTarget(key string, diags *diag.Diagnostics) {
 		names = "are " + prefix + "a to " + last
 	}
 	diags.AddAttributeError(diskPath(key).AtName("target"), "A target of another bus",
-		fmt.Sprintf("Disk %s is on %s, where the names of targets %s, and is to be %s. Choose another name, or leave it out.", key, bus, names, target))
+		fmt.Sprintf("Disk %s is on %s, where the names of targets %s, and is to be %s. Choose another name, or leave it out.", key, bus,
+			names, target))
 }
 
 // serialLengths are the maximal lengths that QEMU passes on, by bus; it cuts longer ones off, or refuses them.
@@ -60,8 +61,12 @@ func (d diskModel) checkSerial(key string, diags *diag.Diagnostics) {
 	switch {
 	case serial == "":
 	case d.is(domainxml.LUN) || d.is(domainxml.Floppy):
-		diags.AddAttributeError(at, "No serial number", fmt.Sprintf("Disk %s is a %s, which can't be given a serial number: %s. Leave it out.",
-			key, d.Device.ValueString(), map[bool]string{true: "its guest sees the storage's own", false: "floppy drives have none"}[d.is(domainxml.LUN)]))
+		diags.AddAttributeError(at, "No serial number",
+			fmt.Sprintf("Disk %s is a %s, which can't be given a serial number: %s. Leave it out.",
+				key, d.Device.ValueString(), map[bool]string{
+					true:  "its guest sees the storage's own",
+					false: "floppy drives have none",
+				}[d.is(domainxml.LUN)]))
 	case limit > 0 && len(serial) > limit:
 		diags.AddAttributeError(at, "A serial number that is too long",
 			fmt.Sprintf("The serial number of disk %s has %d characters; on %s its guest would see %d of them. Shorten it.",
@@ -80,13 +85,14 @@ func (d diskModel) checkBlockSizes(key string, diags *diag.Diagnostics) {
 	}
 	if slices.Contains([]string{"sata", "ide"}, d.Bus.ValueString()) && logical.ValueInt64() > smallestBlock {
 		diags.AddAttributeError(diskPath(key).AtName("logical_block_size"), "No larger blocks on SATA and IDE",
-			fmt.Sprintf("Disk %s is on %s, where logical blocks have %d bytes. Use the bus virtio, scsi or usb, or set only the physical size.",
+			fmt.Sprintf("Disk %s is on %s, where logical blocks have %d bytes. Use the bus virtio, scsi or usb, or set only the physical "+
+				"size.",
 				key, d.Bus.ValueString(), smallestBlock))
 	}
 	if !physical.IsNull() && !physical.IsUnknown() && physical.ValueInt64() < logical.ValueInt64() {
 		diags.AddAttributeError(diskPath(key).AtName("physical_block_size"), "Physical blocks smaller than logical ones",
-			fmt.Sprintf("Disk %s has logical blocks of %d bytes, so that its physical ones can't have %d. Leave the physical size out, and it "+
-				"is the same.", key, logical.ValueInt64(), physical.ValueInt64()))
+			fmt.Sprintf("Disk %s has logical blocks of %d bytes, so that its physical ones can't have %d. Leave the physical size out, "+
+				"and it is the same.", key, logical.ValueInt64(), physical.ValueInt64()))
 	}
 }
 
@@ -102,6 +108,7 @@ func (d diskModel) checkErrorPolicy(key string, diags *diag.Diagnostics) {
 func (d diskModel) checkIOThread(key string, diags *diag.Diagnostics) {
 	if bus := d.Bus.ValueString(); !d.IOThread.IsNull() && bus != "" && bus != "virtio" {
 		diags.AddAttributeError(diskPath(key).AtName("iothread"), "An I/O thread is for virtio",
-			fmt.Sprintf("Disk %s is on %s, and only a disk on virtio can have a thread of its own. Leave iothread out, or use virtio.", key, bus))
+			fmt.Sprintf("Disk %s is on %s, and only a disk on virtio can have a thread of its own. Leave iothread out, or use virtio.", key,
+				bus))
 	}
 }

@@ -34,7 +34,9 @@ func videoAttributes() map[string]schema.Attribute {
 			"not shown here. Changes take effect at the next start.",
 		Attributes: map[string]schema.Attribute{
 			"model": schema.StringAttribute{
-				Required: true, MarkdownDescription: "libvirt's name of the model, such as `vga`, `virtio`, `qxl`, `bochs`, `cirrus`, `ramfb` or `none`.",
+				Required: true,
+				MarkdownDescription: "libvirt's name of the model, such as `vga`, `virtio`, `qxl`, `bochs`, `cirrus`, `ramfb` or " +
+					"`none`.",
 				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"vram": schema.Int64Attribute{

@@ -32,7 +32,8 @@ func checkDisks(ctx context.Context, m model, diags *diag.Diagnostics) {
 		}
 		if len(v.Images) == 0 {
 			diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an image",
-				fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding or a virtclaim_disk.", key))
+				fmt.Sprintf("The volume of disk %s names nothing that could be opened. Take it from a virtclaim_volume_binding or a "+
+					"virtclaim_disk.", key))
 			continue
 		}
 		checkHost(key, m.Host.ValueString(), v, diags)
@@ -65,8 +66,8 @@ func checkShared(key string, v volume.Volume, diags *diag.Diagnostics) {
 	for depth, i := range v.Images {
 		if i.AccessMode == volume.WriteShared && (depth > 0 || i.Format != "raw") {
 			diags.AddAttributeError(diskPath(key).AtName("volume"), "Not to be shared for writing",
-				fmt.Sprintf("Disk %s uses %s write-shared, which only a raw volume can be that the machine uses directly, not through an overlay. "+
-					"Bind it read-shared, or give the machine a clone.", key, i.Name))
+				fmt.Sprintf("Disk %s uses %s write-shared, which only a raw volume can be that the machine uses directly, not through an "+
+					"overlay. Bind it read-shared, or give the machine a clone.", key, i.Name))
 		}
 	}
 }
@@ -97,8 +98,8 @@ func checkMedium(key string, d diskModel, v volume.Volume, diags *diag.Diagnosti
 func checkEphemeral(key string, ephemeral bool, v volume.Volume, diags *diag.Diagnostics) {
 	if ephemeral && v.Images[0].Type != "file" {
 		diags.AddAttributeError(diskPath(key).AtName("ephemeral"), "Only a local disk can be ephemeral",
-			fmt.Sprintf("Disk %s is %s, which is not on the host. Put a virtclaim_disk with copy_mode = \"copy-on-write\" over it and make "+
-				"that ephemeral.", key, v.Images[0].Name))
+			fmt.Sprintf("Disk %s is %s, which is not on the host. Put a virtclaim_disk with copy_mode = \"copy-on-write\" over it and "+
+				"make that ephemeral.", key, v.Images[0].Name))
 	}
 }
 
@@ -134,8 +135,8 @@ func checkMode(key string, v volume.Volume, diags *diag.Diagnostics) {
 		case volume.WriteExclusive, volume.WriteShared, volume.ReadShared:
 		default:
 			diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an access mode",
-				fmt.Sprintf("Disk %s uses %s, whose access_mode is %q. Take the volume from a virtclaim_volume_binding or a virtclaim_disk, or "+
-					"write write-exclusive, write-shared or read-shared.", key, i.Name, i.AccessMode))
+				fmt.Sprintf("Disk %s uses %s, whose access_mode is %q. Take the volume from a virtclaim_volume_binding or a "+
+					"virtclaim_disk, or write write-exclusive, write-shared or read-shared.", key, i.Name, i.AccessMode))
 		}
 	}
 }

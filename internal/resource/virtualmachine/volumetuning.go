@@ -20,7 +20,8 @@ func checkIO(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) 
 	}
 	if d.IO.ValueString() == nativeIO && !d.Cache.IsUnknown() && !isDirect(cache) {
 		diags.AddAttributeError(diskPath(key).AtName("io"), "Native I/O needs a direct cache",
-			fmt.Sprintf("Disk %s is to have io = %q, and the host would cache it. Add cache = %q, or %q.", key, nativeIO, domainxml.DirectCache, directSync))
+			fmt.Sprintf("Disk %s is to have io = %q, and the host would cache it. Add cache = %q, or %q.", key, nativeIO,
+				domainxml.DirectCache, directSync))
 	}
 }
 
@@ -28,8 +29,8 @@ func checkIO(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) 
 func checkCache(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
 	if cache := d.Cache.ValueString(); cache != "" && !isDirect(cache) && v.Images[0].AccessMode == volume.WriteShared {
 		diags.AddAttributeError(diskPath(key).AtName("cache"), "A cache of what others write",
-			fmt.Sprintf("The volume of disk %s is write-shared, and with cache = %q this machine and the others would not see what each other "+
-				"writes. Leave cache out, or use %q or %q.", key, cache, domainxml.DirectCache, directSync))
+			fmt.Sprintf("The volume of disk %s is write-shared, and with cache = %q this machine and the others would not see what each "+
+				"other writes. Leave cache out, or use %q or %q.", key, cache, domainxml.DirectCache, directSync))
 	}
 }
 
@@ -39,7 +40,8 @@ func checkLUN(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics)
 	isUnit := top.Type == "block" || top.Type == "network" && top.Protocol == "iscsi"
 	if d.is(domainxml.LUN) && top.Type != "" && (!isUnit || top.Format != "raw" || len(v.Images) > 1) {
 		diags.AddAttributeError(diskPath(key).AtName("volume"), "Not a logical unit",
-			fmt.Sprintf("Disk %s is a lun, which has to be a raw block device or raw iSCSI storage: %s is not. Use the device disk.", key, top.Name))
+			fmt.Sprintf("Disk %s is a lun, which has to be a raw block device or raw iSCSI storage: %s is not. Use the device disk.", key,
+				top.Name))
 	}
 }
 
@@ -47,7 +49,7 @@ func checkLUN(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics)
 func checkCopyOnRead(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
 	if v.CopyOnRead && d.ReadOnly.ValueBool() && !domainxml.IsDrive(d.Device.ValueString()) {
 		diags.AddAttributeError(diskPath(key).AtName("read_only"), "Copy-on-read writes",
-			fmt.Sprintf("Disk %s is read-only, and its volume keeps what is read of its master. Use the copy_mode \"copy-on-write\", or leave "+
-				"read_only out.", key))
+			fmt.Sprintf("Disk %s is read-only, and its volume keeps what is read of its master. Use the copy_mode \"copy-on-write\", or "+
+				"leave read_only out.", key))
 	}
 }

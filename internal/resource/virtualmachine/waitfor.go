@@ -41,11 +41,14 @@ func waitForAttribute() schema.Attribute {
 			"its channel is pending until the next start.",
 		Attributes: map[string]schema.Attribute{
 			"addresses": schema.SetAttribute{
-				Optional: true, ElementType: types.StringType, MarkdownDescription: "Keys of `interfaces` that must have an IP address. After a " +
-					"start, the lease of the previous run does not count until the guest has renewed it.",
+				Optional: true, ElementType: types.StringType, MarkdownDescription: "Keys of `interfaces` that must have an IP address. " +
+					"After a start, the lease of the previous run does not count until the guest has renewed it.",
 				Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
 			},
-			"agent": schema.BoolAttribute{Optional: true, MarkdownDescription: "Whether the guest agent must be connected (`guest_agent`)."},
+			"agent": schema.BoolAttribute{
+				Optional:            true,
+				MarkdownDescription: "Whether the guest agent must be connected (`guest_agent`).",
+			},
 			"timeout": schema.StringAttribute{
 				Optional: true, MarkdownDescription: "Timeout, such as `90s`. Defaults to `2m`, and is limited by the timeout of the " +
 					"operation.",
@@ -79,7 +82,8 @@ func checkWaitFor(ctx context.Context, m model, diags *diag.Diagnostics) {
 		case key.IsUnknown() || m.Interfaces.IsUnknown():
 		case !has:
 			diags.AddAttributeError(path.Root("wait_for").AtName("addresses"), "No interface to wait for",
-				fmt.Sprintf("The machine has no interface %s, so that it can't get an address there. Name keys of interfaces.", key.ValueString()))
+				fmt.Sprintf("The machine has no interface %s, so that it can't get an address there. Name keys of interfaces.",
+					key.ValueString()))
 		case noAgent && interfaceOf(element).User:
 			diags.AddAttributeError(path.Root("wait_for").AtName("addresses"), "No source of addresses",
 				fmt.Sprintf("Interface %s has user-mode networking (user), where only the guest agent reports addresses, and the "+
@@ -90,7 +94,8 @@ func checkWaitFor(ctx context.Context, m model, diags *diag.Diagnostics) {
 
 // waits reports whether an update waits for what wait_for names.
 func (m model) waits(state model) bool {
-	return !m.Running.Equal(state.Running) || !m.Interfaces.Equal(state.Interfaces) || m.agentChanges(state) || !m.WaitFor.Equal(state.WaitFor)
+	return !m.Running.Equal(state.Running) || !m.Interfaces.Equal(state.Interfaces) || m.agentChanges(state) ||
+		!m.WaitFor.Equal(state.WaitFor)
 }
 
 // awaitsAt reports for interfaces, by key, whether an update waits, or may wait, for an address there.
@@ -124,7 +129,8 @@ func (m model) await(ctx context.Context, l machine.Manager, diags *diag.Diagnos
 		case errors.Is(err, context.Canceled):
 			until, why = "until the interruption", "It was not waited for any longer."
 		case errors.Is(err, context.DeadlineExceeded):
-			why = fmt.Sprintf("On the host, its console tells more (virsh console %s, with serial = {}), and virsh net-dhcp-leases.", m.Name.ValueString())
+			why = fmt.Sprintf("On the host, its console tells more (virsh console %s, with serial = {}), and virsh net-dhcp-leases.",
+				m.Name.ValueString())
 		}
 		diags.AddAttributeWarning(path.Root("wait_for"), "What was waited for has not come",
 			fmt.Sprintf("Machine %s on host %s: %s there was no %s. It is left as it is, and looked at again at the "+
@@ -134,8 +140,9 @@ func (m model) await(ctx context.Context, l machine.Manager, diags *diag.Diagnos
 	withPort.AgentPort = true
 	if is.GuestAgent && !is.AgentPort && len(m.missing(w, withPort, keys)) > 0 {
 		diags.AddAttributeWarning(path.Root("wait_for"), "The agent was not waited for",
-			fmt.Sprintf("Machine %s on host %s runs without the port of its agent (guest_agent), which comes with its next start: shut it down and "+
-				"start it again. Until then there is no agent, and no address that only an agent tells.", m.Name.ValueString(), m.Host.ValueString()))
+			fmt.Sprintf("Machine %s on host %s runs without the port of its agent (guest_agent), which comes with its next start: shut "+
+				"it down and start it again. Until then there is no agent, and no address that only an agent tells.", m.Name.ValueString(),
+				m.Host.ValueString()))
 	}
 }
 

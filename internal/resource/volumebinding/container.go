@@ -30,13 +30,14 @@ func containerAttribute() schema.SingleNestedAttribute {
 	named := func(description string) schema.Attribute {
 		return tfvalue.Required(description, name...)
 	}
-	c := object("The container of a pod that makes this volume, and may serve it. The pod has the name `virtclaim-` and the binding's id, and "+
-		"stays until the binding is destroyed. Changing `namespace` or `image` forces a new resource; another "+
+	c := object("The container of a pod that makes this volume, and may serve it. The pod has the name `virtclaim-` and the binding's "+
+		"id, and stays until the binding is destroyed. Changing `namespace` or `image` forces a new resource; another "+
 		"change has the pod made again, while no machine that runs uses the volume.", map[string]schema.Attribute{
-		"namespace": named("The pod's namespace, also that of all objects that it refers to, and of the claims and Secrets that its answer names."),
-		"image":     tfvalue.Required("The container image."),
-		"command":   textList("The program, instead of the image's entrypoint."),
-		"args":      textList("Its arguments. `$(NAME)` is the value of an environment variable."),
+		"namespace": named("The pod's namespace, also that of all objects that it refers to, and of the claims and Secrets that its " +
+			"answer names."),
+		"image":   tfvalue.Required("The container image."),
+		"command": textList("The program, instead of the image's entrypoint."),
+		"args":    textList("Its arguments. `$(NAME)` is the value of an environment variable."),
 		"env": textMap("Environment variables. `POD_IP`, `HOST_IP`, `POD_NAME`, `POD_NAMESPACE`, and `VIRTCLAIM_SECRET`, the name of the " +
 			"Secret at `/var/run/virtclaim`, are there, too."),
 		"ports": schema.ListNestedAttribute{
@@ -47,7 +48,9 @@ func containerAttribute() schema.SingleNestedAttribute {
 					Required: true, MarkdownDescription: "The port.", Validators: []validator.Int64{int64validator.Between(1, 65535)},
 				},
 				"host_port": schema.Int64Attribute{
-					Optional: true, MarkdownDescription: "The port of the node that leads to it, for libvirt hosts that do not reach the addresses of pods.",
+					Optional: true,
+					MarkdownDescription: "The port of the node that leads to it, for libvirt hosts that do not reach the addresses " +
+						"of pods.",
 					Validators: []validator.Int64{int64validator.Between(1, 65535)},
 				},
 			}},
@@ -91,32 +94,39 @@ func containerAttribute() schema.SingleNestedAttribute {
 					stringvalidator.OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")),
 			}},
 		},
-		"security_context": object("Whom the container runs as. It never gets more rights than it was started with.", map[string]schema.Attribute{
-			"run_as_non_root": schema.BoolAttribute{
-				Optional: true, MarkdownDescription: "Refuse an image that runs as root, and drop all capabilities, as the Pod Security Standard " +
-					"`restricted` demands.",
-			},
-			"run_as_user": id64("The user's id; that of the image if absent."),
-			"fs_group":    id64("Id of the group that may write to mounted claims."),
-		}),
+		"security_context": object("Whom the container runs as. It never gets more rights than it was started with.",
+			map[string]schema.Attribute{
+				"run_as_non_root": schema.BoolAttribute{
+					Optional: true,
+					MarkdownDescription: "Refuse an image that runs as root, and drop all capabilities, as the Pod Security " +
+						"Standard `restricted` demands.",
+				},
+				"run_as_user": id64("The user's id; that of the image if absent."),
+				"fs_group":    id64("Id of the group that may write to mounted claims."),
+			}),
 	})
 	c.Validators = []validator.Object{objectvalidator.ExactlyOneOf(path.MatchRelative(), path.MatchRelative().AtParent().AtName("server"))}
 	return c
 }
 
 func id64(description string) schema.Attribute {
-	return schema.Int64Attribute{Optional: true, MarkdownDescription: description, Validators: []validator.Int64{int64validator.Between(0, 1<<31-1)}}
+	return schema.Int64Attribute{
+		Optional: true, MarkdownDescription: description,
+		Validators: []validator.Int64{int64validator.Between(0, 1<<31-1)},
+	}
 }
 
 func textList(description string) schema.Attribute {
 	return schema.ListAttribute{
-		Optional: true, ElementType: types.StringType, MarkdownDescription: description, Validators: []validator.List{listvalidator.NoNullValues()},
+		Optional: true, ElementType: types.StringType, MarkdownDescription: description,
+		Validators: []validator.List{listvalidator.NoNullValues()},
 	}
 }
 
 func textMap(description string) schema.Attribute {
 	return schema.MapAttribute{
-		Optional: true, ElementType: types.StringType, MarkdownDescription: description, Validators: []validator.Map{mapvalidator.NoNullValues()},
+		Optional: true, ElementType: types.StringType, MarkdownDescription: description,
+		Validators: []validator.Map{mapvalidator.NoNullValues()},
 	}
 }
 
@@ -177,7 +187,8 @@ func (c containerModel) spec(ctx context.Context, diags *diag.Diagnostics) (spec
 		main.Env = append(main.Env, corev1.EnvVar{Name: name, Value: env[name]})
 	}
 	for _, p := range c.Ports {
-		main.Ports = append(main.Ports, corev1.ContainerPort{ContainerPort: int32(p.ContainerPort.ValueInt64()), HostPort: int32(p.HostPort.ValueInt64())})
+		main.Ports = append(main.Ports,
+			corev1.ContainerPort{ContainerPort: int32(p.ContainerPort.ValueInt64()), HostPort: int32(p.HostPort.ValueInt64())})
 	}
 	if len(main.Ports) == 0 {
 		main.Ports = []corev1.ContainerPort{{ContainerPort: 8443}}
@@ -231,14 +242,16 @@ func (c containerModel) mount(spec *corev1.PodSpec, main *corev1.Container) erro
 		case of.MountPath.IsNull() == of.DevicePath.IsNull():
 			return source.Errorf("container", "claims: %s needs either mount_path or device_path", name)
 		case !of.MountPath.IsNull():
-			main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: added, MountPath: of.MountPath.ValueString(), ReadOnly: of.ReadOnly.ValueBool()})
+			main.VolumeMounts = append(main.VolumeMounts,
+				corev1.VolumeMount{Name: added, MountPath: of.MountPath.ValueString(), ReadOnly: of.ReadOnly.ValueBool()})
 		default:
 			main.VolumeDevices = append(main.VolumeDevices, corev1.VolumeDevice{Name: added, DevicePath: of.DevicePath.ValueString()})
 		}
 	}
 	for _, of := range c.Secrets {
 		added := addVolume(spec, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: of.SecretName.ValueString()}})
-		main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: added, MountPath: of.MountPath.ValueString(), ReadOnly: true})
+		main.VolumeMounts = append(main.VolumeMounts,
+			corev1.VolumeMount{Name: added, MountPath: of.MountPath.ValueString(), ReadOnly: true})
 	}
 	return nil
 }
@@ -255,7 +268,8 @@ func quantities(texts map[string]string) (corev1.ResourceList, error) {
 	for name, text := range texts {
 		q, err := resource.ParseQuantity(text)
 		if err != nil {
-			wrong = append(wrong, source.Errorf("container", "resources: %s is %q, which is no Kubernetes quantity, such as 64Mi", name, text))
+			wrong = append(wrong,
+				source.Errorf("container", "resources: %s is %q, which is no Kubernetes quantity, such as 64Mi", name, text))
 		}
 		list[corev1.ResourceName(name)] = q
 	}

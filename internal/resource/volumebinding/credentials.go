@@ -16,7 +16,10 @@ import (
 )
 
 func (m model) record(own privateState, c *volume.Credentials) secret.Record {
-	r := secret.Record{ID: m.ID.ValueString(), Owner: own.Owner, Name: m.Name.ValueString(), Nonce: own.Nonce, Volume: own.Answer.Fingerprint()}
+	r := secret.Record{
+		ID: m.ID.ValueString(), Owner: own.Owner, Name: m.Name.ValueString(), Nonce: own.Nonce,
+		Volume: own.Answer.Fingerprint(),
+	}
 	if c != nil {
 		r.Version = c.Version
 	}
@@ -29,7 +32,9 @@ func (m model) hasCredentials(ctx context.Context, diags *diag.Diagnostics) bool
 
 // putCredentials writes the credentials to each host, and stops at the first error. It returns their versions by host. To revert it removes
 // them again, also from a host where writing them failed halfway, but not from the hosts in had.
-func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volume.Credentials, hosts, had []string, undo *revert.Stack) (map[string]string, error) {
+func (r *binding) putCredentials(ctx context.Context, rec secret.Record, c *volume.Credentials, hosts, had []string,
+	undo *revert.Stack,
+) (map[string]string, error) {
 	versions := map[string]string{}
 	if c == nil {
 		return versions, nil
@@ -80,8 +85,8 @@ func (r *binding) present(state model, keys []string, diags *diag.Diagnostics) [
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
 		_, err := r.Provider.Hosts.Host(key)
 		if err != nil {
-			diags.AddWarning("A host is given up", fmt.Sprintf("The provider no longer has host %s. Whether a machine there uses the storage of "+
-				"binding %s is not known, and its credentials, if it has any, stay there: virsh secret-undefine %s",
+			diags.AddWarning("A host is given up", fmt.Sprintf("The provider no longer has host %s. Whether a machine there uses the "+
+				"storage of binding %s is not known, and its credentials, if it has any, stay there: virsh secret-undefine %s",
 				key, state.Name.ValueString(), state.ID.ValueString()))
 		}
 		return err != nil

@@ -79,8 +79,8 @@ func (r *binding) forget(ctx context.Context, state model, keys []string, diags 
 				err = errors.Join(h.EndInspection(ctx, i.Name), h.EndFolder(ctx, filepath.Dir(i.Name)))
 			}
 			if err != nil {
-				diags.AddWarning("A mount may be left", fmt.Sprintf("Binding %s: whether an interrupted apply has left a mount of %s on host %s is not known "+
-					"(findmnt | grep virtclaim): %s", state.Name.ValueString(), i.Name, key, err))
+				diags.AddWarning("A mount may be left", fmt.Sprintf("Binding %s: whether an interrupted apply has left a mount of %s on "+
+					"host %s is not known (findmnt | grep virtclaim): %s", state.Name.ValueString(), i.Name, key, err))
 			}
 		}
 	}
@@ -89,7 +89,9 @@ func (r *binding) forget(ctx context.Context, state model, keys []string, diags 
 // detach unplugs the storage from the machines on the hosts where it is about to be released. Machines that have it from another instance
 // of the binding keep it; shared reports that there are any, because they need the credentials, which both instances have under the same
 // id. A machine that was migrated by hand is an error; all is empty when the binding itself stays.
-func (r *binding) detach(ctx context.Context, state model, own privateState, keys []string, all guard.Hosts, diags *diag.Diagnostics) (shared bool, err error) {
+func (r *binding) detach(ctx context.Context, state model, own privateState, keys []string, all guard.Hosts,
+	diags *diag.Diagnostics,
+) (shared bool, err error) {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
 	if !known && !state.isAdopted() {

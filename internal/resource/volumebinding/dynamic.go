@@ -17,11 +17,12 @@ import (
 const dynamicSource = "dynamic"
 
 func dynamicAttribute() schema.SingleNestedAttribute {
-	return object("A volume that is made for the binding, and removed with it, data included, when the binding is destroyed. It is made by a pod "+
-		"that the provider runs (`container`), or by a server (`server`); [the guide](../guides/dynamic-volumes.md) has their protocol. "+
-		"Requires the provider's `owner`. Where the volume is, is known after the apply.", map[string]schema.Attribute{
-		"parameters": textMap("What the volume is to be, such as `size = \"10Gi\"`; sent with the request. Changing them forces a new resource."),
-		"container":  containerAttribute(),
+	return object("A volume that is made for the binding, and removed with it, data included, when the binding is destroyed. It is made "+
+		"by a pod that the provider runs (`container`), or by a server (`server`); [the guide](../guides/dynamic-volumes.md) has their "+
+		"protocol. Requires the provider's `owner`. Where the volume is, is known after the apply.", map[string]schema.Attribute{
+		"parameters": textMap("What the volume is to be, such as `size = \"10Gi\"`; sent with the request. Changing them forces a new " +
+			"resource."),
+		"container": containerAttribute(),
 		"server": object("A server that makes volumes.", map[string]schema.Attribute{
 			"url": tfvalue.Required("URL of the requests, such as `https://volumes.example.com/volume`. Changing it forces a new " +
 				"resource."),
@@ -31,7 +32,8 @@ func dynamicAttribute() schema.SingleNestedAttribute {
 				"certificate under `tls.crt` and `tls.key`, or both. It is read for each request, also for that of a destroy."),
 			"namespace": schema.StringAttribute{
 				Optional: true, Validators: tfvalue.ObjectName(),
-				MarkdownDescription: "Namespace of the claims and Secrets that the server's answer may name. Without it, the answer must not name any.",
+				MarkdownDescription: "Namespace of the claims and Secrets that the server's answer may name. Without it, the answer must " +
+					"not name any.",
 			},
 		}),
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// answered is m with the source that its dynamic source has answered, so that everything else handles the volume like one of that source. It is
-// m without an answer, and for other sources.
+// answered is m with the source that its dynamic source has answered, so that everything else handles the volume like one of that source.
+// It is m without an answer, and for other sources.
 func (m model) answered(ctx context.Context, own privateState, diags *diag.Diagnostics) model {
 	if own.Answer == nil || m.dynamic(ctx, diags) == nil {
 		return m
@@ -76,7 +76,8 @@ func fieldsOf(a dynamic.Answer) (name string, fields map[string]attr.Value) {
 			return nil
 		}
 		text := map[string]attr.Type{"namespace": types.StringType, "name": types.StringType}
-		return types.ObjectValueMust(text, map[string]attr.Value{"namespace": types.StringValue(r.Namespace), "name": types.StringValue(r.Name)})
+		return types.ObjectValueMust(text,
+			map[string]attr.Value{"namespace": types.StringValue(r.Namespace), "name": types.StringValue(r.Name)})
 	}
 	switch {
 	case a.ISCSI != nil:
@@ -91,7 +92,8 @@ func fieldsOf(a dynamic.Answer) (name string, fields map[string]attr.Value) {
 		}
 		return "rbd", map[string]attr.Value{
 			"monitors": types.ListValueMust(types.StringType, monitors), "pool": tfvalue.OrNull(a.RBD.Pool),
-			"namespace": tfvalue.OrNull(a.RBD.Namespace), "image": types.StringValue(a.RBD.Image), "username": tfvalue.OrNull(a.RBD.Username),
+			"namespace": tfvalue.OrNull(a.RBD.Namespace), "image": types.StringValue(a.RBD.Image),
+			"username":   tfvalue.OrNull(a.RBD.Username),
 			"secret_ref": ref(a.RBD.SecretRef),
 		}
 	case a.NBD != nil:

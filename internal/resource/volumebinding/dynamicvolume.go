@@ -53,8 +53,9 @@ func (r *binding) dynamicVolume(ctx context.Context, m model, diags *diag.Diagno
 		scheme = "https"
 	}
 	k.pod = &dynamic.Pod{
-		Cluster: client, Namespace: c.Namespace.ValueString(), Binding: m.ID.ValueString(), BindingName: m.Name.ValueString(), Scheme: scheme,
-		Spec: spec, Revision: dynamic.RevisionOf(d.Container.String()),
+		Cluster: client, Namespace: c.Namespace.ValueString(), Binding: m.ID.ValueString(), BindingName: m.Name.ValueString(),
+		Scheme: scheme,
+		Spec:   spec, Revision: dynamic.RevisionOf(d.Container.String()),
 	}
 	return k, nil
 }
@@ -84,7 +85,9 @@ func (k *dynamicVolume) server(ctx context.Context, diags *diag.Diagnostics) (dy
 // create makes the volume of a new binding. undo removes only what the server says that it has made now, and no machine has. A volume that
 // was there before is that of an apply that was interrupted. That of the instance which this one replaces is only looked for. actual is the
 // volume once it is known.
-func (k *dynamicVolume) create(ctx context.Context, own *privateState, actual *volume.Volume, undo *revert.Stack, diags *diag.Diagnostics) error {
+func (k *dynamicVolume) create(ctx context.Context, own *privateState, actual *volume.Volume, undo *revert.Stack,
+	diags *diag.Diagnostics,
+) error {
 	replaced, err := k.checkInstances(ctx, *own)
 	if err != nil {
 		return err
@@ -122,13 +125,16 @@ func (k *dynamicVolume) create(ctx context.Context, own *privateState, actual *v
 }
 
 // ask has the volume made. That of an instance which is replaced must be there, and is never new.
-func (k *dynamicVolume) ask(ctx context.Context, s dynamic.Server, replaced *secret.Record, diags *diag.Diagnostics) (a dynamic.Answer, isNew bool, err error) {
+func (k *dynamicVolume) ask(ctx context.Context, s dynamic.Server, replaced *secret.Record,
+	diags *diag.Diagnostics,
+) (a dynamic.Answer, isNew bool, err error) {
 	if replaced == nil {
 		return s.Make(ctx, textsByName(ctx, k.from.Parameters, diags))
 	}
 	if a, err = k.find(ctx, s, replaced.Volume, diags); errors.Is(err, dynamic.ErrLost) {
-		err = fmt.Errorf("%s: %w. With create_before_destroy a new instance of the binding takes the volume over: remove that, or rename the "+
-			"binding. If there is no former instance any more, run on its hosts: virsh secret-undefine %s", s.Name, err, k.m.ID.ValueString())
+		err = fmt.Errorf("%s: %w. With create_before_destroy a new instance of the binding takes the volume over: remove that, or rename "+
+			"the binding. If there is no former instance any more, run on its hosts: virsh secret-undefine %s", s.Name, err,
+			k.m.ID.ValueString())
 	}
 	return a, false, err
 }
@@ -138,17 +144,19 @@ func (k *dynamicVolume) find(ctx context.Context, server dynamic.Server, known s
 	answer, isNew, err := server.Find(ctx, textsByName(ctx, k.from.Parameters, diags), known)
 	if err == nil && isNew {
 		summary := fmt.Sprintf("Whether binding %s has its former volume is not proven", k.m.Name.ValueString())
-		diags.AddAttributeWarning(sourcePath.AtName(dynamicSource), summary, fmt.Sprintf("Asked to make none (If-Match), %s says that it has made "+
-			"the volume now (201), where the former one was. Nothing is removed. Look whether the data is there, and have it answer 200.", server.Name))
+		diags.AddAttributeWarning(sourcePath.AtName(dynamicSource), summary, fmt.Sprintf("Asked to make none (If-Match), %s says that it "+
+			"has made the volume now (201), where the former one was. Nothing is removed. Look whether the data is there, and have it "+
+			"answer 200.", server.Name))
 	}
 	return answer, err
 }
 
 // other is the error of a pod that was made for another configuration. Whether a state has its volume is not known.
 func (k *dynamicVolume) other() error {
-	return fmt.Errorf("the %s was made with another configuration of this binding, or has lost its Secret. With create_before_destroy only the "+
-		"same source can take the volume over: remove that, or give the new binding another name. If an interrupted apply left "+
-		"the pod, apply once more with what it was made with, or remove the volume by hand, and then the pod: kubectl delete pod --namespace %s %s",
+	return fmt.Errorf("the %s was made with another configuration of this binding, or has lost its Secret. With create_before_destroy "+
+		"only the same source can take the volume over: remove that, or give the new binding another name. If an interrupted apply left "+
+		"the pod, apply once more with what it was made with, or remove the volume by hand, and then the pod: kubectl delete pod "+
+		"--namespace %s %s",
 		k.pod, k.pod.Namespace, k.pod.Name())
 }
 
@@ -165,7 +173,8 @@ func (k *dynamicVolume) update(ctx context.Context, state model, own *privateSta
 	}
 	answer, err := k.find(ctx, server, own.Answer.Fingerprint(), diags)
 	if errors.Is(err, dynamic.ErrLost) {
-		return fmt.Errorf("%s: %w. Put it back, or go on with an empty one: terraform apply -replace=<address of this resource>", server.Name, err)
+		return fmt.Errorf("%s: %w. Put it back, or go on with an empty one: terraform apply -replace=<address of this resource>",
+			server.Name, err)
 	}
 	if err == nil {
 		own.Answer, own.PodLost = &answer, false
@@ -182,15 +191,15 @@ func (k *dynamicVolume) checkStopped(ctx context.Context, state model, diags *di
 	uses, err := k.uses(ctx, v.Images[0], v.Images[0].Hosts)
 	for _, u := range uses {
 		if u.Live {
-			err = errors.Join(err, fmt.Errorf("%w: the %s has to be made again, and domain %s on host %s runs with its volume: stop it before, "+
-				"or leave the container as it is", guard.ErrInUse, k.pod, u.Domain, u.Host))
+			err = errors.Join(err, fmt.Errorf("%w: the %s has to be made again, and domain %s on host %s runs with its volume: stop it "+
+				"before, or leave the container as it is", guard.ErrInUse, k.pod, u.Domain, u.Host))
 		}
 	}
 	return err
 }
 
-// remove removes the volume, and then the pod, unless anything may still need the volume: any machine of any host, and another instance of the
-// binding. A pod that is gone is made again to remove the volume: what it made may still be there.
+// remove removes the volume, and then the pod, unless anything may still need the volume: any machine of any host, and another instance of
+// the binding. A pod that is gone is made again to remove the volume: what it made may still be there.
 func (k *dynamicVolume) remove(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) error {
 	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	diags.Append(d...)
@@ -199,9 +208,9 @@ func (k *dynamicVolume) remove(ctx context.Context, state model, own privateStat
 	}
 	others, err := k.instances(ctx, own, func(string) bool { return true })
 	if err == nil && len(others) > 0 {
-		diags.AddWarning("The volume is left to another instance of the binding", fmt.Sprintf("The secret of binding %s on host %s is that of another "+
-			"instance, which has replaced this one, or is in another state. The volume is removed with that if its source is dynamic, too; otherwise "+
-			"remove it by hand.", state.Name.ValueString(), others[0].host))
+		diags.AddWarning("The volume is left to another instance of the binding", fmt.Sprintf("The secret of binding %s on host %s is "+
+			"that of another instance, which has replaced this one, or is in another state. The volume is removed with that if its "+
+			"source is dynamic, too; otherwise remove it by hand.", state.Name.ValueString(), others[0].host))
 		return nil
 	}
 	if err == nil {
@@ -214,8 +223,9 @@ func (k *dynamicVolume) remove(ctx context.Context, state model, own privateStat
 		k.pod.Revision = "" // any will do
 		_, err := k.pod.Start(ctx, func() error { return nil })
 		if k.pod.HasNoNamespace(err) {
-			diags.AddWarning(fmt.Sprintf("The volume of binding %s may be left", state.Name.ValueString()), fmt.Sprintf("The namespace %s is gone, "+
-				"or being deleted: no pod can remove the volume, and the binding ends without. Remove by hand what it kept elsewhere.", k.pod.Namespace))
+			diags.AddWarning(fmt.Sprintf("The volume of binding %s may be left", state.Name.ValueString()), fmt.Sprintf("The namespace "+
+				"%s is gone, or being deleted: no pod can remove the volume, and the binding ends without. Remove by hand what it kept "+
+				"elsewhere.", k.pod.Namespace))
 			return nil
 		}
 		if err != nil {
@@ -232,8 +242,8 @@ func (k *dynamicVolume) remove(ctx context.Context, state model, own privateStat
 func (k *dynamicVolume) checkUnused(ctx context.Context, state model, diags *diag.Diagnostics) error {
 	for _, key := range state.hostKeys(ctx, diags) {
 		if _, err := k.Provider.Hosts.Host(key); err != nil {
-			return fmt.Errorf("whether a machine of host %s has the volume is not known: %w. Configure it again, or take the host off the binding in an "+
-				"apply before", key, err)
+			return fmt.Errorf("whether a machine of host %s has the volume is not known: %w. Configure it again, or take the host off "+
+				"the binding in an apply before", key, err)
 		}
 	}
 	v, _, d := tfvalue.VolumeFrom(ctx, state.Volume)
@@ -251,7 +261,8 @@ func (k *dynamicVolume) checkVolumeUnused(ctx context.Context, v volume.Volume) 
 	}
 	uses, err := k.uses(ctx, v.Images[0], keys)
 	for _, u := range uses {
-		err = errors.Join(err, fmt.Errorf("%w: domain %s on host %s has the volume, by another binding. Take it away there first", guard.ErrInUse, u.Domain, u.Host))
+		err = errors.Join(err, fmt.Errorf("%w: domain %s on host %s has the volume, by another binding. Take it away there first",
+			guard.ErrInUse, u.Domain, u.Host))
 	}
 	return err
 }
@@ -278,8 +289,9 @@ func (r *binding) refreshPod(ctx context.Context, state model, own *privateState
 		addSourceError(diags, "The binding could not be read", at, err)
 	case err != nil || pods.HasEnded(pod) || pod.DeletionTimestamp != nil:
 		own.PodLost = true
-		diags.AddAttributeWarning(at, summary, fmt.Sprintf("The %s of the binding %s is gone, or has ended. An apply makes it again; machines that "+
-			"run with the volume may have to be restarted then, because its address may be another one.", k.pod, state.Name.ValueString()))
+		diags.AddAttributeWarning(at, summary, fmt.Sprintf("The %s of the binding %s is gone, or has ended. An apply makes it again; "+
+			"machines that run with the volume may have to be restarted then, because its address may be another one.", k.pod,
+			state.Name.ValueString()))
 	default:
 		own.PodLost = false
 		if !pods.IsReady(pod) {

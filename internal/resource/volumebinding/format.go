@@ -19,7 +19,9 @@ import (
 // checkFormat refuses a volume whose header is not of the format that it is to be opened as: a guest with a qcow2 image as raw would see
 // the header and overwrite its tables. A disk that a machine already has as raw stays raw, because its guest may have written the header,
 // unless that machine has another file.
-func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key string, head []byte, known knowledge, diags *diag.Diagnostics) error {
+func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key string, head []byte, known knowledge,
+	diags *diag.Diagnostics,
+) error {
 	_, asked := m.format(ctx, diags)
 	top := v.Images[0]
 	is, err := image.Probe(head)
@@ -37,8 +39,8 @@ func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key
 		return fmt.Errorf("whether a machine has %s as raw is not known: %w", top.Name, failed)
 	}
 	if isRaw && asked == "qcow2" {
-		return source.Errorf("format", "domain %s on host %s opens %s as raw, so that its guest may have written what it begins with: remove it "+
-			"from there first, or leave format out", user.Domain, user.Host, top.Name)
+		return source.Errorf("format", "domain %s on host %s opens %s as raw, so that its guest may have written what it begins with: "+
+			"remove it from there first, or leave format out", user.Domain, user.Host, top.Name)
 	}
 	if isRaw || isGood {
 		return nil
@@ -51,7 +53,8 @@ func (r *binding) checkFormat(ctx context.Context, m model, v volume.Volume, key
 	if asked == "" && m.claim(ctx, diags) == nil && top.Type == "file" {
 		remedy = "Set format = \"qcow2\" to open it as that. " + remedy
 	}
-	return source.Errorf("format", "host %s: %s is a %s image, and is to be opened as %s. %s. %s", key, top.Name, is.Format, top.Format, raw, remedy)
+	return source.Errorf("format", "host %s: %s is a %s image, and is to be opened as %s. %s. %s", key, top.Name, is.Format, top.Format,
+		raw, remedy)
 }
 
 // rawUser finds a domain that has the image as raw.

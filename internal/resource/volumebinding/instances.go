@@ -21,9 +21,9 @@ func (k *dynamicVolume) checkInstances(ctx context.Context, own privateState) (r
 	found, err := k.instances(ctx, own, isOurs)
 	for _, i := range found {
 		if !isOurs(i.host) {
-			return nil, fmt.Errorf("host %s has another instance of the binding %s: another state has the same owner and name, or hosts are changed "+
-				"together with a replacement. Change hosts in an apply of its own. If the other instance is gone for good, run there: "+
-				"virsh secret-undefine %s", i.host, k.m.Name.ValueString(), k.m.ID.ValueString())
+			return nil, fmt.Errorf("host %s has another instance of the binding %s: another state has the same owner and name, or hosts "+
+				"are changed together with a replacement. Change hosts in an apply of its own. If the other instance is gone for good, "+
+				"run there: virsh secret-undefine %s", i.host, k.m.Name.ValueString(), k.m.ID.ValueString())
 		}
 		replaced = &i.Record
 	}

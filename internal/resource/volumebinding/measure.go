@@ -92,7 +92,9 @@ func (c *change) measureAgain(ctx context.Context, fresh []string) error {
 }
 
 // measure returns the size of a volume from the first host that can open it, and that host's key.
-func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string, diags *diag.Diagnostics) (found host.Measured, key string, err error) {
+func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string,
+	diags *diag.Diagnostics,
+) (found host.Measured, key string, err error) {
 	var failed []error
 	for _, key := range hosts {
 		found, err := r.open(ctx, key, v, diags)
@@ -103,8 +105,9 @@ func (r *binding) measure(ctx context.Context, v volume.Volume, hosts []string, 
 	}
 	err = fmt.Errorf("no host can open the volume: %w", errors.Join(failed...))
 	if isDiskImage(v) {
-		err = fmt.Errorf("%w\n\nIf there is no disk.img on the volume yet, set create_disk_image, or put one there. If %s is the image itself, not "+
-			"a folder, rename it to disk.img in a folder of its own, which the PersistentVolume must name", err, path.Dir(v.Images[0].Name))
+		err = fmt.Errorf("%w\n\nIf there is no disk.img on the volume yet, set create_disk_image, or put one there. If %s is the image "+
+			"itself, not a folder, rename it to disk.img in a folder of its own, which the PersistentVolume must name", err,
+			path.Dir(v.Images[0].Name))
 	}
 	return found, "", err
 }
@@ -145,18 +148,21 @@ func explainOpen(err error, key string, top volume.Image) error {
 	err = fmt.Errorf("host %s can't open %s%s: %w", key, top.Name, at(top), err)
 	switch {
 	case top.Auth != nil:
-		return fmt.Errorf("%w\n\nIt asks as the user %s with the libvirt secret %s. Check that user and the password or key, where you took "+
-			"them from", err, top.Auth.Username, top.Auth.SecretUUID)
+		return fmt.Errorf("%w\n\nIt asks as the user %s with the libvirt secret %s. Check that user and the password or key, where you "+
+			"took them from", err, top.Auth.Username, top.Auth.SecretUUID)
 	case top.Protocol == "http" || top.Protocol == "https":
-		return fmt.Errorf("%w\n\nQEMU asks with HEAD first, and then for ranges (Accept-Ranges: bytes). A server that answers only GET, as with a URL that "+
-			"is signed for that, refuses it: try curl --head <url> on the host. A virtclaim_disk with source.url downloads the image with GET only", err)
+		return fmt.Errorf("%w\n\nQEMU asks with HEAD first, and then for ranges (Accept-Ranges: bytes). A server that answers only GET, "+
+			"as with a URL that is signed for that, refuses it: try curl --head <url> on the host. A virtclaim_disk with source.url "+
+			"downloads the image with GET only", err)
 	}
 	return err
 }
 
-// measureFile looks at a file before the host's QEMU opens it, which would follow a link. libvirtd does not open it, except on a host that can't
-// tell links from files, or whose root may not read it: a FIFO would block libvirtd for ever.
-func measureFile(ctx context.Context, h content.CachedHost, path, diskXML string, diags *diag.Diagnostics) (found host.Measured, err error) {
+// measureFile looks at a file before the host's QEMU opens it, which would follow a link. libvirtd does not open it, except on a host that
+// can't tell links from files, or whose root may not read it: a FIFO would block libvirtd for ever.
+func measureFile(ctx context.Context, h content.CachedHost, path, diskXML string,
+	diags *diag.Diagnostics,
+) (found host.Measured, err error) {
 	found, err = content.MeasureFile(ctx, h, path)
 	cannotTell := errors.Is(err, host.ErrCannotTell)
 	if cannotTell {

@@ -64,9 +64,10 @@ func (r *binding) checkExchanged(ctx context.Context, u guard.Use, i volume.Imag
 	if open || err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: domain %s on host %s writes to a file that had the name %s and was deleted or replaced, by hand or by a pod. What the guest "+
-		"has written there is lost when it loses the disk or stops. To save it: %s. To go on without it, shut the domain down first (running = false, or "+
-		"virsh shutdown %s)", guard.ErrInUse, u.Domain, u.Host, i.Name, guard.Rescue(u.Domain, u.Device.Target), u.Domain)
+	return fmt.Errorf("%w: domain %s on host %s writes to a file that had the name %s and was deleted or replaced, by hand or by a pod. "+
+		"What the guest has written there is lost when it loses the disk or stops. To save it: %s. To go on without it, shut the domain "+
+		"down first (running = false, or virsh shutdown %s)", guard.ErrInUse, u.Domain, u.Host, i.Name, guard.Rescue(u.Domain,
+		u.Device.Target), u.Domain)
 }
 
 // checkReplaced is checkExchanged for machines that have the storage from the binding that a new one replaces (create_before_destroy). A
@@ -95,17 +96,19 @@ func explainOpenFile(u guard.Use, i volume.Image) error {
 		return nil
 	}
 	if u.Saved && !u.Live && u.Depth == 0 {
-		return fmt.Errorf("%w: the claim was made again while domain %s on host %s is saved with its memory, and has %s, which may be another file by "+
-			"now: its next start would go on with that memory over it. To give up what its memory had: virsh managedsave-remove %s",
+		return fmt.Errorf("%w: the claim was made again while domain %s on host %s is saved with its memory, and has %s, which may be "+
+			"another file by now: its next start would go on with that memory over it. To give up what its memory had: virsh "+
+			"managedsave-remove %s",
 			guard.ErrInUse, u.Domain, u.Host, i.Name, u.Domain)
 	}
-	is := fmt.Sprintf("the claim was made again while domain %s, which runs on host %s or is saved with its memory, has %s. Its guest may have the former "+
-		"file open, which is gone as soon as it stops", u.Domain, u.Host, i.Name)
+	is := fmt.Sprintf("the claim was made again while domain %s, which runs on host %s or is saved with its memory, has %s. Its guest "+
+		"may have the former file open, which is gone as soon as it stops", u.Domain, u.Host, i.Name)
 	if u.Depth > 0 {
-		return fmt.Errorf("%w: %s. Its disk %s is an overlay of that file, and is worth nothing over another one: save what is needed, and destroy that "+
-			"overlay and its machine first", guard.ErrInUse, is, u.Device.Key)
+		return fmt.Errorf("%w: %s. Its disk %s is an overlay of that file, and is worth nothing over another one: save what is needed, "+
+			"and destroy that overlay and its machine first", guard.ErrInUse, is, u.Device.Key)
 	}
-	return fmt.Errorf("%w: %s. To save what that has: %s. To go on with the file of the new claim, shut the domain down (virsh shutdown %s) and apply again",
+	return fmt.Errorf("%w: %s. To save what that has: %s. To go on with the file of the new claim, shut the domain down (virsh shutdown "+
+		"%s) and apply again",
 		guard.ErrInUse, is, guard.Rescue(u.Domain, u.Device.Target), u.Domain)
 }
 
@@ -123,9 +126,9 @@ func (r *binding) checkOverlays(ctx context.Context, i volume.Image, keys []stri
 	if len(over) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: the claim was made again, so that %s may be another file than before, and these are overlays of it: %s. Over another file an "+
-		"overlay is worth nothing: destroy them first, and their machines. If they are over the file that is there now, replace the binding: "+
-		"terraform apply -replace=<address of this resource>", guard.ErrInUse, i.Name, strings.Join(over, ", "))
+	return fmt.Errorf("%w: the claim was made again, so that %s may be another file than before, and these are overlays of it: %s. Over "+
+		"another file an overlay is worth nothing: destroy them first, and their machines. If they are over the file that is there now, "+
+		"replace the binding: terraform apply -replace=<address of this resource>", guard.ErrInUse, i.Name, strings.Join(over, ", "))
 }
 
 func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (over []string, err error) {
@@ -182,7 +185,8 @@ func (r *binding) checkLeft(ctx context.Context, m model, own privateState, u gu
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("whether the %s was made again while domain %s on host %s has its file is not known: %w", c.Ref(), u.Domain, u.Host, err)
+		return fmt.Errorf("whether the %s was made again while domain %s on host %s has its file is not known: %w", c.Ref(), u.Domain,
+			u.Host, err)
 	}
 	if pv, err := client.Volume(ctx, now.Spec.VolumeName); err == nil && string(pv.UID) == own.VolumeUID {
 		return nil

@@ -60,8 +60,8 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		return
 	}
 	if r.Provider.Owner == "" && plan.dynamic(ctx, &resp.Diagnostics) != nil {
-		resp.Diagnostics.AddAttributeError(sourcePath.AtName(dynamicSource), "The provider has no owner", "source.dynamic: an apply that is "+
-			"interrupted could not find the volume again that it had made: set owner in the provider's configuration.")
+		resp.Diagnostics.AddAttributeError(sourcePath.AtName(dynamicSource), "The provider has no owner", "source.dynamic: an apply that "+
+			"is interrupted could not find the volume again that it had made: set owner in the provider's configuration.")
 	}
 	plan.Reserved = r.planReserved(plan)
 	own := loadPrivateState(ctx, req.Private, &resp.Diagnostics)
@@ -155,7 +155,9 @@ func (m model) outdated(ctx context.Context, own privateState, diags *diag.Diagn
 
 // planVolume is the volume and the credentials as far as they are known before an apply. The instance of a new binding is unknown, so that
 // machines and disks with the volume of a replaced binding are planned as updates.
-func (r *binding) planVolume(ctx context.Context, plan model, state *model, own privateState, diags *diag.Diagnostics) (types.Object, types.Map) {
+func (r *binding) planVolume(ctx context.Context, plan model, state *model, own privateState,
+	diags *diag.Diagnostics,
+) (types.Object, types.Map) {
 	unknown, unknownCredentials := tfvalue.UnknownVolume(), types.MapUnknown(types.StringType)
 	if plan.Hosts.IsUnknown() || slices.ContainsFunc(plan.Hosts.Elements(), isUnknown) || plan.AccessMode.IsUnknown() {
 		return unknown, unknownCredentials
@@ -168,7 +170,10 @@ func (r *binding) planVolume(ctx context.Context, plan model, state *model, own 
 	if v.Capacity == nil {
 		v.Capacity = state.capacityOf(ctx, v, diags)
 	}
-	o := tfvalue.VolumeObject(v, tfvalue.Unknowns{Capacity: v.Capacity == nil, Binding: state == nil, Secret: plan.ID.IsUnknown(), Generation: plan.Content.IsUnknown()})
+	o := tfvalue.VolumeObject(v, tfvalue.Unknowns{
+		Capacity: v.Capacity == nil, Binding: state == nil, Secret: plan.ID.IsUnknown(),
+		Generation: plan.Content.IsUnknown(),
+	})
 	if v.Images[0].Auth == nil {
 		return o, types.MapNull(types.StringType)
 	}
@@ -196,12 +201,14 @@ func (m *model) capacityOf(ctx context.Context, v volume.Volume, diags *diag.Dia
 
 // sameBinding reports whether source, hosts, mode and content equal those in state.
 func (m model) sameBinding(state model) bool {
-	return m.Source.Equal(state.Source) && m.Hosts.Equal(state.Hosts) && m.AccessMode.Equal(state.AccessMode) && m.Content.Equal(state.Content)
+	return m.Source.Equal(state.Source) && m.Hosts.Equal(state.Hosts) && m.AccessMode.Equal(state.AccessMode) &&
+		m.Content.Equal(state.Content)
 }
 
 // needsResolving reports whether an update changes more than the timeouts.
 func (m model) needsResolving(state model) bool {
-	return !m.sameBinding(state) || !m.Credentials.Equal(state.Credentials) || !m.Volume.Equal(state.Volume) || !m.Reserved.Equal(state.Reserved)
+	return !m.sameBinding(state) || !m.Credentials.Equal(state.Credentials) || !m.Volume.Equal(state.Volume) ||
+		!m.Reserved.Equal(state.Reserved)
 }
 
 // otherStorage reports whether the source is known to name other storage than the state's. Unknown values never force a replacement.
@@ -244,9 +251,9 @@ func (m model) otherUnit(ctx context.Context, state model, diags *diag.Diagnosti
 	same, clear := volume.SameMaster(was.Images[0], is.Images[0])
 	if !clear {
 		diags.AddAttributeError(sourcePath.AtName(name), "The identity of the storage is not known",
-			fmt.Sprintf("All servers of %s are others now, so virtclaim can't tell whether it moved or is something else of the same name. "+
-				"If it moved, keep one of the old servers for one apply where the protocol takes several. If it is other storage, give the "+
-				"binding another name, or replace it: terraform apply -replace=<address of this resource>.", is.Images[0].Name))
+			fmt.Sprintf("All servers of %s are others now, so virtclaim can't tell whether it moved or is something else of the same "+
+				"name. If it moved, keep one of the old servers for one apply where the protocol takes several. If it is other storage, "+
+				"give the binding another name, or replace it: terraform apply -replace=<address of this resource>.", is.Images[0].Name))
 	}
 	return clear && !same
 }

@@ -27,15 +27,16 @@ type privateState struct {
 	Version string `json:"version"`
 	// ClaimUID is the UID of the claim that was bound; empty for direct storage.
 	ClaimUID string `json:"claimUID,omitempty"`
-	// VolumeUID is the UID of the claim's PersistentVolume; empty for direct storage, and for a binding that an older virtclaim created, until
-	// it is refreshed.
+	// VolumeUID is the UID of the claim's PersistentVolume; empty for direct storage, and for a binding that an older virtclaim created,
+	// until it is refreshed.
 	VolumeUID string `json:"volumeUID,omitempty"`
 	// Remade is set if the claim was deleted and recreated, maybe with other storage, and the binding has not adopted it yet.
 	Remade bool `json:"remade,omitempty"`
 	// Reserved is set while the claim has, or may have, the binding's record or finalizer. The attribute in state shows what a refresh saw;
 	// this field stays true until the release.
 	Reserved bool `json:"reserved,omitempty"`
-	// Everywhere is set if any host may have something of the binding: an update was killed, and may have reached hosts that are not in state.
+	// Everywhere is set if any host may have something of the binding: an update was killed, and may have reached hosts that are not in
+	// state.
 	Everywhere bool `json:"everywhere,omitempty"`
 
 	// Answer is where the volume of a dynamic source is; nil before it was made, and for other sources.
@@ -132,5 +133,8 @@ func (r *binding) recorded(ctx context.Context, ref claim.Ref, id string) (own p
 
 // privateStateOf is the private state of the binding in a claim's record, of the last instance if there are several.
 func privateStateOf(record reservation.Record) privateState {
-	return privateState{Nonce: record.Nonces[len(record.Nonces)-1], Owner: record.Owner, ClaimUID: record.ClaimUID, Remade: record.Remade, Reserved: true}
+	return privateState{
+		Nonce: record.Nonces[len(record.Nonces)-1], Owner: record.Owner, ClaimUID: record.ClaimUID, Remade: record.Remade,
+		Reserved: true,
+	}
 }

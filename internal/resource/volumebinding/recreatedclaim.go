@@ -42,8 +42,9 @@ func (r *binding) planRemade(ctx context.Context, plan *model, state model, own 
 	at := sourcePath.AtName(claimSource)
 	if err := r.checkOpenFile(ctx, top, r.present(state, r.hostsOf(ctx, state, own, &quiet), &quiet), nil); err != nil {
 		plan.Volume, plan.Credentials = tfvalue.VolumeObject(was, tfvalue.Unknowns{Capacity: true}), state.Credentials
-		resp.Diagnostics.AddAttributeWarning(at, "The claim was made again over other storage", fmt.Sprintf("The claim of the binding %s was %s, "+
-			"and is %s now. The apply is going to refuse to go on with it: %s.", state.Name.ValueString(), top.Name, is.Images[0].Name, err))
+		resp.Diagnostics.AddAttributeWarning(at, "The claim was made again over other storage", fmt.Sprintf("The claim of the binding %s "+
+			"was %s, and is %s now. The apply is going to refuse to go on with it: %s.", state.Name.ValueString(), top.Name,
+			is.Images[0].Name, err))
 		return
 	}
 	if r.Provider.IsApplying() {
@@ -95,10 +96,11 @@ func (c *change) checkRemade(ctx context.Context) error {
 	if !isDiskImage(was) {
 		return c.checkOverlays(ctx, was.Images[0], keys)
 	}
-	return errors.Join(c.checkOverlays(ctx, was.Images[0], keys), c.checkOpenFile(ctx, was.Images[0], keys, func(u guard.Use) (bool, error) {
-		open, proven, err := c.hasOpen(ctx, u, was.Images[0])
-		return open && proven, err
-	}))
+	return errors.Join(c.checkOverlays(ctx, was.Images[0], keys),
+		c.checkOpenFile(ctx, was.Images[0], keys, func(u guard.Use) (bool, error) {
+			open, proven, err := c.hasOpen(ctx, u, was.Images[0])
+			return open && proven, err
+		}))
 }
 
 // checkUnchanged is checkExchanged for all uses of a recreated claim with the same PersistentVolume, and checkOverlays, because nothing

@@ -83,7 +83,8 @@ func (r *binding) withCredentials(ctx context.Context, err error, v volume.Volum
 	if commands.Len() == 0 {
 		return err
 	}
-	return fmt.Errorf("%w\n\nWhat is released by hand has left its credentials on hosts. If no configuration has that binding any more, run there:%s",
+	return fmt.Errorf("%w\n\nWhat is released by hand has left its credentials on hosts. If no configuration has that binding any more, "+
+		"run there:%s",
 		err, commands.String())
 }
 
@@ -258,14 +259,14 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own priv
 	case mode == held.Mode && state.Reserved.ValueBool():
 	case mode == held.Mode:
 		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "Another instance of the binding holds the claim",
-			fmt.Sprintf("The %s is held for the binding %s of this state, and for another instance of it that came later: a replacement was "+
-				"interrupted, or another state has the same owner, as the copy of a configuration's folder has. An apply takes the other one "+
-				"off the claim, unless machines use it.", ref, held.Name))
+			fmt.Sprintf("The %s is held for the binding %s of this state, and for another instance of it that came later: a replacement "+
+				"was interrupted, or another state has the same owner, as the copy of a configuration's folder has. An apply takes the "+
+				"other one off the claim, unless machines use it.", ref, held.Name))
 	case mode == "" && reservation.HeldByOther(claim, held.ID, held.Nonce):
 		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "Another state holds the claim",
-			fmt.Sprintf("The %s is held for another instance of the binding %s, which is not in this state: another state has the same owner, "+
-				"as the copy of a configuration's folder has. Use only one of the two: destroying the binding here leaves alone what the "+
-				"other one has.", ref, held.Name))
+			fmt.Sprintf("The %s is held for another instance of the binding %s, which is not in this state: another state has the same "+
+				"owner, as the copy of a configuration's folder has. Use only one of the two: destroying the binding here leaves alone "+
+				"what the other one has.", ref, held.Name))
 	case mode != "":
 		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "The reservation is for another mode",
 			fmt.Sprintf("The %s is reserved %s for the binding %s, which is %s: an update was interrupted. The next apply recovers it.",
@@ -295,12 +296,13 @@ func (r *binding) checkMode(ctx context.Context, plan, state model, v volume.Vol
 			continue
 		}
 		if has := u.Image().AccessMode; mode != volume.WriteExclusive && u.Live && !has.CompatibleWith(mode) {
-			return fmt.Errorf("%w: it can't become %s while %s runs with it %s, because a running machine keeps its mode. Stop that machine "+
-				"(running = false) or take the disk away from it in an apply before", guard.ErrInUse, mode, name, has)
+			return fmt.Errorf("%w: it can't become %s while %s runs with it %s, because a running machine keeps its mode. Stop that "+
+				"machine (running = false) or take the disk away from it in an apply before", guard.ErrInUse, mode, name, has)
 		}
 	}
 	if mode == volume.WriteExclusive && len(users) > 1 {
-		return fmt.Errorf("%w: it can't become write-exclusive while more than one machine uses it (%s). Take it away from all but one first",
+		return fmt.Errorf("%w: it can't become write-exclusive while more than one machine uses it (%s). Take it away from all but one "+
+			"first",
 			guard.ErrInUse, strings.Join(slices.Sorted(maps.Values(users)), ", "))
 	}
 	return nil

@@ -86,8 +86,8 @@ func checkIdentity(ctx context.Context, expected types.Object, actual volume.Vol
 	return true
 }
 
-// sameUnit reports whether two images are known to be the same storage, whatever hosts or servers it is opened with, and whatever its content is: new
-// hosts or monitors don't make it other storage.
+// sameUnit reports whether two images are known to be the same storage, whatever hosts or servers it is opened with, and whatever its
+// content is: new hosts or monitors don't make it other storage.
 func sameUnit(a, b volume.Image) bool {
 	a.Hosts, b.Hosts, a.Generation, b.Generation = nil, nil, "", ""
 	same, known := volume.SameMaster(a, b)

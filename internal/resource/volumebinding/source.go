@@ -39,8 +39,8 @@ func (r *binding) need(ctx context.Context, m model, c claimModel, diags *diag.D
 	return n
 }
 
-// resolveForPlan resolves the source for a plan: it only reads, and does not wait. known is false when the source is unknown or not ready, which is a
-// warning; a permanent failure is an error.
+// resolveForPlan resolves the source for a plan: it only reads, and does not wait. known is false when the source is unknown or not ready,
+// which is a warning; a permanent failure is an error.
 func (r *binding) resolveForPlan(ctx context.Context, m model, diags *diag.Diagnostics) (found source.Resolved, known bool) {
 	var err error
 	at := sourcePath
@@ -61,7 +61,8 @@ func (r *binding) resolveForPlan(ctx context.Context, m model, diags *diag.Diagn
 	}
 	var notReady *source.NotReady
 	if errors.As(err, &notReady) {
-		text := fmt.Sprintf("%s.\n\nThe plan leaves the volume of binding %s open. What is missing must be there when the apply comes to it",
+		text := fmt.Sprintf("%s.\n\nThe plan leaves the volume of binding %s open. What is missing must be there when the apply comes to "+
+			"it",
 			err, m.Name.ValueString())
 		if at.Equal(sourcePath.AtName(claimSource)) {
 			text += "; a claim that is only not bound, or not filled, yet is waited for"
@@ -106,7 +107,8 @@ func checkUse(ctx context.Context, m model, found source.Resolved, diags *diag.D
 			"where a machine has to write", top.Name)
 	}
 	if top.Format != "raw" && m.AccessMode.ValueString() == string(volume.WriteShared) {
-		return source.Errorf("format", "a %s image can't be bound write-shared: each machine would keep a copy of its tables. %s", top.Format,
+		return source.Errorf("format", "a %s image can't be bound write-shared: each machine would keep a copy of its tables. %s",
+			top.Format,
 			image.Convert(top.Format, "raw"))
 	}
 	c := m.claim(ctx, diags)
@@ -119,15 +121,17 @@ func checkUse(ctx context.Context, m model, found source.Resolved, diags *diag.D
 	case !found.DiskImage:
 		return source.Errorf("create_disk_image", "the volume is a device, which needs no disk.img: remove create_disk_image")
 	case top.Type != "file":
-		return source.Errorf("create_disk_image", "QEMU opens %s itself, but can't make it: mount the volume on the hosts and set mount_path, "+
-			"or put a disk.img there by other means", top.Name)
+		return source.Errorf("create_disk_image", "QEMU opens %s itself, but can't make it: mount the volume on the hosts and set "+
+			"mount_path, or put a disk.img there by other means", top.Name)
 	}
 	return nil
 }
 
 // await resolves the source for an apply, and records in own which claim it was. It waits for a claim to be bound; everything else is an
 // error.
-func (r *binding) await(ctx context.Context, m model, secret types.String, own *privateState, diags *diag.Diagnostics) (found source.Resolved, ok bool) {
+func (r *binding) await(ctx context.Context, m model, secret types.String, own *privateState,
+	diags *diag.Diagnostics,
+) (found source.Resolved, ok bool) {
 	var err error
 	at := sourcePath
 	if c := m.claim(ctx, diags); c != nil {
@@ -148,7 +152,9 @@ func (r *binding) await(ctx context.Context, m model, secret types.String, own *
 	return found, err == nil && !diags.HasError()
 }
 
-func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *privateState, diags *diag.Diagnostics) (source.Resolved, error) {
+func (r *binding) awaitClaim(ctx context.Context, m model, c claimModel, own *privateState,
+	diags *diag.Diagnostics,
+) (source.Resolved, error) {
 	client, err := r.Provider.Cluster()
 	if err != nil {
 		return source.Resolved{}, err

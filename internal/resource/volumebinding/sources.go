@@ -44,9 +44,9 @@ func sourceAttributes() map[string]schema.Attribute {
 		"http": object("A raw image on a web server that supports range requests. It can only be bound as `read-shared`.",
 			map[string]schema.Attribute{
 				"url": tfvalue.Required("URL of the image, `http://` or `https://`. All of it, with its query, is stored in plan, state " +
-					"and " +
-					"the definitions of machines: anyone who can read these sees it. QEMU asks with `HEAD` first and then for ranges: a presigned URL " +
-					"(S3, GCS) is signed for `GET` alone, and refused. Use `virtclaim_disk` with `source.url` for it, which downloads with `GET`."),
+					"and the definitions of machines: anyone who can read these sees it. QEMU asks with `HEAD` first and then for " +
+					"ranges: a presigned URL (S3, GCS) is signed for `GET` alone, and refused. Use `virtclaim_disk` with `source.url` " +
+					"for it, which downloads with `GET`."),
 				"insecure": schema.BoolAttribute{
 					Optional: true, MarkdownDescription: "Don't verify the certificate of an https server. Otherwise the host must " +
 						"trust the certificate: add a private certificate authority to the host's trusted ones.",
@@ -106,15 +106,14 @@ func claimAttribute() schema.SingleNestedAttribute {
 				"that predate volumeMode and have no filesystem, because a machine that writes to the device destroys the filesystem.",
 		},
 		"mount_path": tfvalue.Optional("Folder at which the hosts of the binding have a Filesystem volume mounted. Several hosts only " +
-			"with a " +
-			"shared filesystem (NFS, CephFS, a claim that is ReadWriteMany): one on a device, such as ext4 on iSCSI, is corrupted if " +
-			"two hosts mount it. The machine gets `disk.img` in that folder. Works with every type of PersistentVolume; required if " +
+			"with a shared filesystem (NFS, CephFS, a claim that is ReadWriteMany): one on a device, such as ext4 on iSCSI, is corrupted " +
+			"if two hosts mount it. The machine gets `disk.img` in that folder. Works with every type of PersistentVolume; required if " +
 			"QEMU can't open the volume itself."),
 		"create_disk_image": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Create `disk.img` if a Filesystem volume has none: raw, sparse, with the claim's " +
-				"capacity. An existing file is never changed. The host must have the volume mounted with the option `nosymfollow` (Linux 5.10 or " +
-				"later), so that no symbolic link is followed: in `mountOptions` of the PersistentVolume, or in `/etc/fstab`. Where QEMU opens " +
-				"the volume itself (NFS, GlusterFS), this needs `mount_path`.",
+				"capacity. An existing file is never changed. The host must have the volume mounted with the option `nosymfollow` (Linux " +
+				"5.10 or later), so that no symbolic link is followed: in `mountOptions` of the PersistentVolume, or in `/etc/fstab`. " +
+				"Where QEMU opens the volume itself (NFS, GlusterFS), this needs `mount_path`.",
 		},
 		"format": formatAttribute("Set to `raw` to open a `disk.img` that begins with the header of a qcow2 image, which is refused "+
 			"otherwise when the binding is created: for a disk on which a guest has written that header. A `disk.img` is always raw. "+
@@ -168,7 +167,8 @@ func rbdAttribute() schema.SingleNestedAttribute {
 func writeOnlySecret(description, version string) schema.Attribute {
 	return schema.StringAttribute{
 		Optional: true, WriteOnly: true,
-		MarkdownDescription: description + " Write-only (Terraform 1.11 or newer): never in state or plan. Change `" + version + "` with it.",
+		MarkdownDescription: description + " Write-only (Terraform 1.11 or newer): never in state or plan. Change `" + version +
+			"` with it.",
 	}
 }
 

@@ -32,7 +32,8 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		return
 	}
 	source := c.plan.Source
-	if c.own = r.readPrivateState(ctx, c.state, req.Private, c.diags); c.diags.HasError() || !c.make(ctx) || !c.resolve(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
+	if c.own = r.readPrivateState(ctx, c.state, req.Private, c.diags); c.diags.HasError() || !c.make(ctx) ||
+		!c.resolve(ctx, secretOf(ctx, req.Config, &resp.Diagnostics)) {
 		return
 	}
 	err := c.acquire(ctx, resp.Private)
@@ -77,8 +78,8 @@ func (c *change) make(ctx context.Context) bool {
 	if err == nil && k != nil {
 		defer tfvalue.Progress(ctx, "Waiting for the volume", map[string]any{"binding": c.plan.Name.ValueString()})()
 		if was := c.state.dynamic(ctx, c.diags); was != nil && k.from.isOther(ctx, *was) {
-			c.diags.AddAttributeError(sourcePath.AtName(dynamicSource), "The source changed during the apply", "What was unknown in the plan would "+
-				"make another volume. Nothing was changed. Plan and apply again: the binding is replaced then.")
+			c.diags.AddAttributeError(sourcePath.AtName(dynamicSource), "The source changed during the apply", "What was unknown in the "+
+				"plan would make another volume. Nothing was changed. Plan and apply again: the binding is replaced then.")
 			return false
 		}
 		c.state = c.state.answered(ctx, c.own, c.diags)
@@ -112,7 +113,8 @@ func (c *change) resolve(ctx context.Context, secret types.String) bool {
 }
 
 func (c *change) fail(err error) {
-	c.diags.AddError("The binding could not be updated", fmt.Sprintf("%s: %s\n\nApply again when this is mended.", c.plan.Name.ValueString(), err))
+	c.diags.AddError("The binding could not be updated",
+		fmt.Sprintf("%s: %s\n\nApply again when this is mended.", c.plan.Name.ValueString(), err))
 }
 
 // acquire acquires what the plan adds: the claim under its mode, credentials on hosts, and the volume's size. To revert it removes the

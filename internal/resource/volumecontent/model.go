@@ -118,7 +118,8 @@ func (m model) target(ctx context.Context, diags *diag.Diagnostics) (v volume.Vo
 	return v, known && len(v.Images) > 0
 }
 
-// generationOf identifies a content of a storage: that of a digest and, in a container image, of a path. It is random if the digest is not known.
+// generationOf identifies a content of a storage: that of a digest and, in a container image, of a path. It is random if the digest is not
+// known.
 func generationOf(v volume.Volume, digest, file string) string {
 	if digest == "" {
 		return uuid.NewString()

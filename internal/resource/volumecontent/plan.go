@@ -77,7 +77,9 @@ func (r *volumeContent) judge(ctx context.Context, config tfsdk.Config, plan mod
 		err = with.source(ctx, diags).Judge(ctx, &r.Provider.Tags, h, specOf(v))
 	}
 	if err != nil {
-		diags.AddAttributeError(sourcePath, "The volume can't be filled", fmt.Sprintf("%s: %s.\n\nNothing was written. To destroy it all the same: terraform destroy -refresh=false.", v.Images[0].Name, err))
+		diags.AddAttributeError(sourcePath, "The volume can't be filled",
+			fmt.Sprintf("%s: %s.\n\nNothing was written. To destroy it all the same: terraform destroy -refresh=false.", v.Images[0].Name,
+				err))
 	}
 }
 
@@ -87,7 +89,8 @@ func (m *model) planNew(ctx context.Context, v volume.Volume, known bool, diags 
 		m.ID = types.StringValue(content.FillID(v))
 	}
 	if known && m.Overwrite.ValueBool() {
-		diags.AddAttributeWarning(path.Root("overwrite"), overwritten(v), fmt.Sprintf("Whatever is on %s is lost: overwrite is set.", v.Images[0].Name))
+		diags.AddAttributeWarning(path.Root("overwrite"), overwritten(v),
+			fmt.Sprintf("Whatever is on %s is lost: overwrite is set.", v.Images[0].Name))
 	}
 	if m.planContent(ctx, diags); m.kind() == "file" { // it may be created or changed in the same apply
 		m.Digest, m.Generation = types.StringUnknown(), types.StringUnknown()
@@ -115,7 +118,8 @@ func (m *model) planVolume(ctx context.Context, capacity *int64) {
 	m.Volume = tfvalue.Filled(ctx, m.Target, bytes, m.Generation)
 }
 
-// planChange plans whether other storage is filled, or the volume is written again, and reports whether that writes content that was not written before.
+// planChange plans whether other storage is filled, or the volume is written again, and reports whether that writes content that was not
+// written before.
 func (m *model) planChange(ctx context.Context, state model, v volume.Volume, known bool, resp *resource.ModifyPlanResponse) (writes bool) {
 	was, _ := state.target(ctx, &resp.Diagnostics)
 	other, clear := isOther(was, v)
@@ -127,15 +131,16 @@ func (m *model) planChange(ctx context.Context, state model, v volume.Volume, kn
 		return true
 	}
 	if known && !clear {
-		resp.Diagnostics.AddAttributeWarning(targetPath, "The storage has another address", fmt.Sprintf("%s has no server in common with the storage that was "+
-			"filled. It is taken for the same volume, under another address, and is not written to. If it is another one, fill it by another resource, or replace this "+
-			"one (-replace).", v.Images[0].Name))
+		resp.Diagnostics.AddAttributeWarning(targetPath, "The storage has another address", fmt.Sprintf("%s has no server in common with "+
+			"the storage that was filled. It is taken for the same volume, under another address, and is not written to. If it is "+
+			"another one, fill it by another resource, or replace this one (-replace).", v.Images[0].Name))
 	}
 	if !m.rewrites(ctx, state, &resp.Diagnostics) {
 		if m.Digest, m.Generation = state.Digest, state.Generation; !m.isSourceKnown(ctx) {
 			m.Digest, m.Generation = types.StringUnknown(), types.StringUnknown()
-			resp.Diagnostics.AddAttributeWarning(sourcePath, "The volume may be overwritten", fmt.Sprintf("The source is known in the apply. If that is other content, "+
-				"it is written onto %s: all that was written to it since it was filled is lost then.", was.Images[0].Name))
+			resp.Diagnostics.AddAttributeWarning(sourcePath, "The volume may be overwritten", fmt.Sprintf("The source is known in the "+
+				"apply. If that is other content, it is written onto %s: all that was written to it since it was filled is lost then.",
+				was.Images[0].Name))
 		}
 		if is, ok, d := tfvalue.VolumeFrom(ctx, state.Volume); ok && v.Capacity == nil {
 			resp.Diagnostics.Append(d...)
@@ -144,8 +149,8 @@ func (m *model) planChange(ctx context.Context, state model, v volume.Volume, kn
 		m.planVolume(ctx, v.Capacity)
 		return false
 	}
-	resp.Diagnostics.AddAttributeWarning(sourcePath, overwritten(was), fmt.Sprintf("Other content is written onto %s: all that was written to it since it "+
-		"was filled is lost.", was.Images[0].Name))
+	resp.Diagnostics.AddAttributeWarning(sourcePath, overwritten(was), fmt.Sprintf("Other content is written onto %s: all that was "+
+		"written to it since it was filled is lost.", was.Images[0].Name))
 	m.planContent(ctx, &resp.Diagnostics)
 	m.planVolume(ctx, v.Capacity)
 	return true
@@ -215,8 +220,8 @@ func checkTarget(v volume.Volume, wholly bool, diags *diag.Diagnostics) {
 	case top.Protocol == "http" || top.Protocol == "https":
 		why = "storage on a web server can only be read"
 	case top.AccessMode != volume.WriteExclusive:
-		why = fmt.Sprintf("its binding is %s, and only a write-exclusive one keeps others from the volume. Fill it by a binding of its own, and bind it "+
-			"%[1]s afterwards", top.AccessMode)
+		why = fmt.Sprintf("its binding is %s, and only a write-exclusive one keeps others from the volume. Fill it by a binding of its "+
+			"own, and bind it %[1]s afterwards", top.AccessMode)
 	case top.Format != "raw":
 		why = fmt.Sprintf("it is an image in the format %s, and only raw volumes are filled", top.Format)
 	default:
@@ -251,7 +256,8 @@ func (r *volumeContent) checkVia(ctx context.Context, plan model, v volume.Volum
 // warnOfErasing warns of the data that a destroy removes.
 func warnOfErasing(ctx context.Context, state model, diags *diag.Diagnostics) {
 	if v, known := state.target(ctx, diags); known && state.Erase.ValueBool() {
-		diags.AddAttributeWarning(path.Root("erase"), fmt.Sprintf("The volume %s is erased", v.Images[0].Name), fmt.Sprintf("Destroying the content of %s erases all that is on it.",
-			v.Images[0].Name))
+		diags.AddAttributeWarning(path.Root("erase"), fmt.Sprintf("The volume %s is erased", v.Images[0].Name),
+			fmt.Sprintf("Destroying the content of %s erases all that is on it.",
+				v.Images[0].Name))
 	}
 }

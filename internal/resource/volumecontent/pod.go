@@ -25,7 +25,8 @@ var podPath = path.Root("via").AtName("pod")
 func (r *volumeContent) checkPod(plan model, v volume.Volume, s sourceModel, diags *diag.Diagnostics) {
 	refuse := func(at path.Path, text string) { diags.AddAttributeError(at, "No pod can fill the volume", text) }
 	if r.Provider.Ready() && r.Provider.VolumeImage == "" {
-		refuse(podPath, "The provider does not know which image the pod is to run. Set kubernetes = { volume_image = … } in its configuration.")
+		refuse(podPath,
+			"The provider does not know which image the pod is to run. Set kubernetes = { volume_image = … } in its configuration.")
 	}
 	if len(v.Images) > 0 && v.Images[0].Binding != "" && volume.ParseBinding(v.Images[0].Binding).Claim == "" {
 		refuse(podPath, fmt.Sprintf("%s is no claim, so that no pod can mount it. Let a host write.", v.Images[0].Name))
@@ -36,8 +37,8 @@ func (r *volumeContent) checkPod(plan model, v volume.Volume, s sourceModel, dia
 	case plan.kind() == "volume":
 		refuse(sourcePath.AtName("volume"), "Only a host can copy a volume.")
 	case s.Container != nil && !s.Container.Username.IsNull():
-		refuse(sourcePath.AtName("container_image").AtName("username"), "The pod has no credentials for a registry. Let a host write, or use an image that can be "+
-			"pulled without them.")
+		refuse(sourcePath.AtName("container_image").AtName("username"), "The pod has no credentials for a registry. Let a host write, or "+
+			"use an image that can be pulled without them.")
 	}
 }
 
@@ -67,8 +68,10 @@ func podID(ref volume.BindingRef) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// fillByPod returns what fills the volume by a pod. begin is called before the pod may write, and once it has found the volume unused, or may overwrite it.
-func (w *writer) fillByPod(spec content.Spec, digest string, report func(host.Progress)) func(ctx context.Context, begin func() error, overwrite bool) error {
+// fillByPod returns what fills the volume by a pod. begin is called before the pod may write, and once it has found the volume unused, or
+// may overwrite it.
+func (w *writer) fillByPod(spec content.Spec, digest string, report func(host.Progress)) func(ctx context.Context, begin func() error,
+	overwrite bool) error {
 	return func(ctx context.Context, begin func() error, overwrite bool) error {
 		p, err := w.pod(ctx)
 		if err != nil {

@@ -39,8 +39,8 @@ func New() resource.Resource {
 
 // ImportState refuses imports.
 func (r *volumeContent) ImportState(_ context.Context, _ resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	resp.Diagnostics.AddError("Contents of volumes can't be imported", "Nothing on a volume says what it was filled from. Without an import nothing is lost: a "+
-		"volume that has content is not written to, unless overwrite is set.")
+	resp.Diagnostics.AddError("Contents of volumes can't be imported", "Nothing on a volume says what it was filled from. Without an "+
+		"import nothing is lost: a volume that has content is not written to, unless overwrite is set.")
 }
 
 // ValidateConfig refuses sources that are invalid by themselves.
@@ -62,7 +62,8 @@ func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, 
 		return
 	}
 	overwrite := plan.Overwrite.ValueBool()
-	if r.write(ctx, &plan, writer{secrets: config.source(ctx, &resp.Diagnostics), overwrite: overwrite, again: overwrite, diags: &resp.Diagnostics}) {
+	if r.write(ctx, &plan,
+		writer{secrets: config.source(ctx, &resp.Diagnostics), overwrite: overwrite, again: overwrite, diags: &resp.Diagnostics}) {
 		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 	}
 }
@@ -77,15 +78,16 @@ func (r *volumeContent) Read(ctx context.Context, req resource.ReadRequest, resp
 		return
 	}
 	if why := r.isOtherwise(ctx, v, state.Generation.ValueString(), &resp.Diagnostics); why != "" {
-		resp.Diagnostics.AddAttributeWarning(targetPath, "The volume has not what it was filled with", fmt.Sprintf("%s: %s. An apply writes all of it again.",
-			v.Images[0].Name, why))
+		resp.Diagnostics.AddAttributeWarning(targetPath, "The volume has not what it was filled with",
+			fmt.Sprintf("%s: %s. An apply writes all of it again.",
+				v.Images[0].Name, why))
 		state.Generation = types.StringNull()
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// isOtherwise is why the volume has other content than that generation: a host or the claim says that it has only a part of one, or the claim that
-// it was filled with another one, by an apply whose state was lost. One that does not answer is a warning.
+// isOtherwise is why the volume has other content than that generation: a host or the claim says that it has only a part of one, or the
+// claim that it was filled with another one, by an apply whose state was lost. One that does not answer is a warning.
 func (r *volumeContent) isOtherwise(ctx context.Context, v volume.Volume, generation string, diags *diag.Diagnostics) string {
 	const isFilling = "writing to it goes on, or was interrupted"
 	var failed []error
@@ -130,8 +132,8 @@ func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, 
 	v, _ := plan.target(ctx, &resp.Diagnostics)
 	was, _ := state.target(ctx, &resp.Diagnostics)
 	if other, clear := isOther(was, v); other && clear {
-		resp.Diagnostics.AddAttributeError(targetPath, "The storage changed during the apply", "What was unknown in the plan is other storage. Nothing was "+
-			"written. Plan and apply again: the resource is replaced then.")
+		resp.Diagnostics.AddAttributeError(targetPath, "The storage changed during the apply", "What was unknown in the plan is other "+
+			"storage. Nothing was written. Plan and apply again: the resource is replaced then.")
 		return
 	}
 	isOtherContent := plan.rewrites(ctx, state, &resp.Diagnostics)
@@ -142,8 +144,8 @@ func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, 
 		}
 		return
 	case isOtherContent:
-		resp.Diagnostics.AddAttributeError(sourcePath, "The content changed during the apply", "It is other content than in the plan. Nothing was written. "+
-			"Plan and apply again.")
+		resp.Diagnostics.AddAttributeError(sourcePath, "The content changed during the apply", "It is other content than in the plan. "+
+			"Nothing was written. Plan and apply again.")
 		return
 	}
 	plan.Digest, plan.Generation = state.Digest, state.Generation
@@ -163,8 +165,9 @@ func (r *volumeContent) write(ctx context.Context, plan *model, w writer) (ok bo
 	id := content.FillID(v)
 	// After a success, a resource of the former name that is destroyed in the same apply must not remove what is there.
 	if !r.Provider.ReserveName(reservedName(v)) {
-		diags.AddAttributeError(targetPath, "Two contents of one volume", fmt.Sprintf("Another resource of this configuration fills %s, too, or is being destroyed. "+
-			"Remove one of the two. If the resource got another name, say so in a moved block.", v.Images[0].Name))
+		diags.AddAttributeError(targetPath, "Two contents of one volume", fmt.Sprintf("Another resource of this configuration fills %s, "+
+			"too, or is being destroyed. Remove one of the two. If the resource got another name, say so in a moved block.",
+			v.Images[0].Name))
 		return false
 	}
 	defer func() {
@@ -209,8 +212,8 @@ func addWriteError(diags *diag.Diagnostics, v volume.Volume, err error) {
 	text := fmt.Sprintf("%s: %s", v.Images[0].Name, err)
 	switch {
 	case errors.Is(err, content.ErrNotBlank):
-		diags.AddAttributeError(targetPath, "The volume has content", text+". Nothing was written. If that is not needed any more, or an interrupted apply has "+
-			"filled the volume, set overwrite = true.")
+		diags.AddAttributeError(targetPath, "The volume has content", text+". Nothing was written. If that is not needed any more, or an "+
+			"interrupted apply has filled the volume, set overwrite = true.")
 	case errors.Is(err, content.ErrHalfFilled), errors.Is(err, content.ErrFilled):
 		diags.AddAttributeError(targetPath, "The volume was not filled", text)
 	default:
@@ -230,13 +233,14 @@ func (r *volumeContent) Delete(ctx context.Context, req resource.DeleteRequest, 
 	}
 	name := reservedName(v)
 	if !r.Provider.ReserveName(name) {
-		resp.Diagnostics.AddAttributeWarning(targetPath, "The content is kept", fmt.Sprintf("Another resource of this configuration has filled %s, so nothing was erased "+
-			"or removed.", v.Images[0].Name))
+		resp.Diagnostics.AddAttributeWarning(targetPath, "The content is kept", fmt.Sprintf("Another resource of this configuration has "+
+			"filled %s, so nothing was erased or removed.", v.Images[0].Name))
 		return
 	}
 	defer r.Provider.ReleaseName(name)
 	w := writer{volumeContent: r, plan: state, target: v, overwrite: true, diags: &resp.Diagnostics}
 	if err := w.end(ctx); err != nil {
-		resp.Diagnostics.AddAttributeError(path.Root("erase"), "The content could not be removed", fmt.Sprintf("%s: %s", v.Images[0].Name, err))
+		resp.Diagnostics.AddAttributeError(path.Root("erase"), "The content could not be removed",
+			fmt.Sprintf("%s: %s", v.Images[0].Name, err))
 	}
 }

@@ -34,8 +34,8 @@ type writer struct {
 	diags *diag.Diagnostics
 }
 
-// fill writes the configured content onto the volume. A claim that was filled with it by an apply whose state was lost is left as it is, but for
-// again.
+// fill writes the configured content onto the volume. A claim that was filled with it by an apply whose state was lost is left as it is,
+// but for again.
 func (w *writer) fill(ctx context.Context) (is reservation.Content, err error) {
 	h, spec, err := w.prepare(ctx)
 	if err != nil {
@@ -50,7 +50,8 @@ func (w *writer) fill(ctx context.Context) (is reservation.Content, err error) {
 		return is, err
 	}
 	if planned := w.plan.Digest; !planned.IsUnknown() && planned.ValueString() != is.Digest {
-		return is, fmt.Errorf("the content changed during the apply: its digest is %s, and was %s in the plan. Plan and apply again", is.Digest, planned.ValueString())
+		return is, fmt.Errorf("the content changed during the apply: its digest is %s, and was %s in the plan. Plan and apply again",
+			is.Digest, planned.ValueString())
 	}
 	is.Generation = generationOf(w.target, is.Digest, w.secrets.file())
 	c, err := w.claimOf(w.target)
@@ -95,8 +96,8 @@ func (w *writer) end(ctx context.Context) error {
 		return err
 	}
 	if isHalf {
-		w.diags.AddAttributeWarning(targetPath, "The volume is not complete", fmt.Sprintf("Writing to %s was interrupted. It has only a part of its "+
-			"content, and nothing says so any more.", w.target.Images[0].Name))
+		w.diags.AddAttributeWarning(targetPath, "The volume is not complete", fmt.Sprintf("Writing to %s was interrupted. It has only a "+
+			"part of its content, and nothing says so any more.", w.target.Images[0].Name))
 	}
 	return c.forget(ctx)
 }
@@ -106,8 +107,8 @@ func (w *writer) forgetFills(ctx context.Context) (isHalf bool, err error) {
 	for _, key := range w.target.Images[0].Hosts {
 		h, err := w.Provider.Hosts.Host(key)
 		if err != nil {
-			w.diags.AddAttributeWarning(targetPath, "A host could not be asked", fmt.Sprintf("%s. If an apply was interrupted there, the domain virtclaim-%s "+
-				"may be left: virsh undefine it.", err, content.FillID(w.target)))
+			w.diags.AddAttributeWarning(targetPath, "A host could not be asked", fmt.Sprintf("%s. If an apply was interrupted there, the "+
+				"domain virtclaim-%s may be left: virsh undefine it.", err, content.FillID(w.target)))
 			continue
 		}
 		half, err := w.Provider.Content.ForgetFill(ctx, key, h, w.target)
@@ -182,8 +183,9 @@ func (w *writer) host(ctx context.Context) (*host.Host, error) {
 
 func checkHost(v volume.Volume, key string, diags *diag.Diagnostics) {
 	if len(v.Images) > 0 && !slices.Contains(v.Images[0].Hosts, key) {
-		diags.AddAttributeError(path.Root("via").AtName("host"), "Host not in the binding", fmt.Sprintf("%s is there for the hosts %s, not for %s. Add %[3]s to the "+
-			"hosts of its binding, or choose one of those.", v.Images[0].Name, strings.Join(v.Images[0].Hosts, ", "), key))
+		diags.AddAttributeError(path.Root("via").AtName("host"), "Host not in the binding", fmt.Sprintf("%s is there for the hosts %s, "+
+			"not for %s. Add %[3]s to the hosts of its binding, or choose one of those.", v.Images[0].Name, strings.Join(v.Images[0].Hosts,
+			", "), key))
 	}
 }
 
@@ -195,8 +197,8 @@ func (w *writer) prepareMaster(ctx context.Context, h *host.Host, spec *content.
 	}
 	for _, i := range master.Images {
 		if !slices.Contains(i.Hosts, h.Key) {
-			return fmt.Errorf("the source %s is there for the hosts %s, and %s is to copy it. Add that to the hosts of its binding, or choose another one in "+
-				"via", i.Name, strings.Join(i.Hosts, ", "), h.Key)
+			return fmt.Errorf("the source %s is there for the hosts %s, and %s is to copy it. Add that to the hosts of its binding, or "+
+				"choose another one in via", i.Name, strings.Join(i.Hosts, ", "), h.Key)
 		}
 	}
 	if volume.Overlap(master.Images[0], w.target.Images[0]) {
@@ -285,7 +287,10 @@ func (w *writer) acquire(key string) func(ctx context.Context, name, uuid string
 func (w *writer) progress(ctx context.Context, key string) func(host.Progress) {
 	started := time.Now()
 	return func(p host.Progress) {
-		fields := map[string]any{"host": key, "volume": w.target.Images[0].Name, "bytes": p.Done, "since": time.Since(started).Round(time.Second).String()}
+		fields := map[string]any{
+			"host": key, "volume": w.target.Images[0].Name, "bytes": p.Done,
+			"since": time.Since(started).Round(time.Second).String(),
+		}
 		if p.All > 0 {
 			fields["of_bytes"] = p.All
 		}
