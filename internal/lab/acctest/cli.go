@@ -35,17 +35,7 @@ func NewCLI(t testing.TB, env ...string) CLI {
 		}
 		bin = filepath.Join(root, ".lab", "bin")
 	}
-	dir := t.TempDir()
-	rc := filepath.Join(t.TempDir(), "terraformrc")
-	text := `provider_installation {
-  dev_overrides { "virtclaim/virtclaim" = "` + bin + `" }
-  direct {}
-}
-`
-	if err := os.WriteFile(rc, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := CLI{Dir: dir, t: t, env: append([]string{"TF_CLI_CONFIG_FILE=" + rc, "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"}, env...)}
+	c := CLI{Dir: t.TempDir(), t: t, env: append([]string{"TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"}, env...)}.WithProvider(bin)
 	c.Write("versions.tf", `terraform {
   required_providers {
     virtclaim = { source = "virtclaim/virtclaim" }
@@ -80,6 +70,21 @@ func Tap(t testing.TB, h *lab.Host) *lab.Tap {
 		_ = os.RemoveAll(dir)
 	})
 	return tap
+}
+
+// WithProvider is the same folder with the provider that is in another one.
+func (c CLI) WithProvider(folder string) CLI {
+	c.t.Helper()
+	rc := filepath.Join(c.t.TempDir(), "terraformrc")
+	text := `provider_installation {
+  dev_overrides { "virtclaim/virtclaim" = "` + folder + `" }
+  direct {}
+}
+`
+	if err := os.WriteFile(rc, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.With("TF_CLI_CONFIG_FILE=" + rc)
 }
 
 // With is the same folder with more environment.

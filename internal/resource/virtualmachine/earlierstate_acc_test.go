@@ -1,0 +1,203 @@
+//go:build acc
+
+package virtualmachine_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+)
+
+// earlier is the commit whose states must go on: newer ones change the rooms of the code, and nothing of what it does.
+const earlier = "fabf8d9411aa6bc4a523e51399557c6a3ab359a8"
+
+// earlierProvider builds the provider of that commit, and returns the folder that it is in.
+func earlierProvider(t *testing.T) string {
+	t.Helper()
+	source, bin := t.TempDir(), t.TempDir()
+	git := exec.CommandContext(t.Context(), "git", "archive", earlier)
+	git.Dir = acctest.Must(lab.Root())(t)
+	archive, err := git.Output()
+	if err != nil {
+		t.Fatalf("the commit %s is needed: git fetch --unshallow. %v", earlier, err)
+	}
+	unpack(t, archive, source)
+	for _, args := range [][]string{{"generate", "./internal/guestinit"}, {"build", "-o", bin + "/", "."}} {
+		command := exec.CommandContext(t.Context(), "go", args...)
+		command.Dir = source
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	return bin
+}
+
+// unpack writes the files of an archive below a folder.
+func unpack(t *testing.T, archive []byte, folder string) {
+	t.Helper()
+	root := acctest.Must(os.OpenRoot(folder))(t)
+	defer func() { _ = root.Close() }()
+	for r := tar.NewReader(bytes.NewReader(archive)); ; {
+		head, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head.Typeflag != tar.TypeReg {
+			continue
+		}
+		if err := root.MkdirAll(filepath.Dir(head.Name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := root.WriteFile(head.Name, acctest.Must(io.ReadAll(r))(t), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// everyKind is a configuration with each resource and each source of disks, but for container images.
+func everyKind(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	acctest.Claim(t, l, "earlier", "golden", acctest.LUN(t, l, true, "golden"))
+	acctest.Claim(t, l, "earlier", "filled", acctest.LUN(t, l, false, ""))
+	file := filepath.Join(t.TempDir(), "disk.img")
+	if err := os.WriteFile(file, bytes.Repeat([]byte("a disk of some length"), 50000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	direct, made := acctest.LUN(t, l, false, ""), acctest.LUN(t, l, false, "")
+	_, port, _ := strings.Cut(l.Target.Portal, ":")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, "iscsi: {host: {name: 127.0.0.1, port: %s}, portal: %q, lun: %d}", port, made.IQN, made.Number)
+	}))
+	t.Cleanup(server.Close)
+	return acctest.Provider(l, "earlier") + fmt.Sprintf(`
+resource "virtclaim_volume_binding" "claim" {
+  name        = "golden"
+  hosts       = ["host-a"]
+  access_mode = "read-shared"
+  source      = { persistent_volume_claim = { namespace = "earlier", claim_name = "golden" } }
+}
+
+resource "virtclaim_volume_binding" "direct" {
+  name   = "direct"
+  hosts  = ["host-a"]
+  source = { iscsi = { portal = %[3]q, iqn = %[4]q, lun = %[5]d } }
+}
+
+resource "virtclaim_volume_binding" "dynamic" {
+  name   = "dynamic"
+  hosts  = ["host-a"]
+  source = { dynamic = { parameters = { size = "1Gi" }, server = { url = %[1]q } } }
+}
+
+resource "virtclaim_volume_binding" "filled" {
+  name   = "filled"
+  hosts  = ["host-a"]
+  source = { persistent_volume_claim = { namespace = "earlier", claim_name = "filled" } }
+}
+
+resource "virtclaim_volume_content" "filled" {
+  target = virtclaim_volume_binding.filled.volume
+  source = { file = { path = %[2]q } }
+}
+
+locals {
+  disks = {
+    blank       = { size = "1Gi" }
+    raw         = { size = "8Mi", format = "raw" }
+    overlay     = { copy_mode = "copy-on-write", source = { volume = virtclaim_volume_binding.claim.volume } }
+    read        = { copy_mode = "copy-on-read", source = { volume = virtclaim_volume_binding.claim.volume } }
+    clone       = { copy_mode = "clone", source = { volume = virtclaim_volume_binding.claim.volume } }
+    file        = { source = { file = { path = %[2]q } } }
+    seed        = { source = { cloud_init = { user_data = "#cloud-config\nhostname: a\n" } } }
+    environment = { source = { environment = { variables_wo = { A = "b" }, variables_wo_version = 1 } } }
+  }
+}
+
+resource "virtclaim_disk" "all" {
+  for_each   = local.disks
+  host       = "host-a"
+  name       = each.key
+  usage_type = "fast"
+  size       = try(each.value.size, null)
+  format     = try(each.value.format, null)
+  copy_mode  = try(each.value.copy_mode, null)
+  source     = try(each.value.source, null)
+}
+
+resource "virtclaim_virtual_machine" "all" {
+  host        = "host-a"
+  name        = "all"
+  memory      = "64Mi"
+  max_memory  = "128Mi"
+  running     = false
+  title       = "all"
+  description = "of\neverything"
+  machine     = { type = "q35", domain_type = "qemu", hotplug_ports = 3 }
+  cpu         = { vcpus = 1, max_vcpus = 4, mode = "custom", model = "Nehalem", topology = { sockets = 1, cores = 2, threads = 2 } }
+  boot        = { kernel = "/boot/vmlinuz", cmdline = "a=b" }
+  tpm         = {}
+  graphics    = { type = "vnc", listen = "::1" }
+  video       = { model = "vga", vram = 8192 }
+  rng         = {}
+  watchdog    = {}
+  console     = {}
+  guest_agent = true
+  filesystems = { a = { source = "/srv", driver = "9p", target = "data" } }
+  devices_xml = "<sound model='ac97'/>"
+  interfaces  = { lan = { user = true, model = "e1000" } }
+  disks = merge(
+    { for key, disk in virtclaim_disk.all : key => { volume = disk.volume, bus = "scsi" } if key != "seed" },
+    {
+      seed   = { volume = virtclaim_disk.all["seed"].volume, device = "cdrom" }
+      filled = { volume = virtclaim_volume_content.filled.volume, boot_order = 1, cache = "none", discard = "unmap" }
+      direct = { volume = virtclaim_volume_binding.direct.volume }
+      made   = { volume = virtclaim_volume_binding.dynamic.volume }
+  })
+}
+`, server.URL+"/volume", file, l.Target.Portal, direct.IQN, direct.Number)
+}
+
+// What the provider of an earlier commit has made is unchanged for this one, which can destroy it.
+func TestAccState_OfEarlierProvider(t *testing.T) {
+	l := acctest.Lab(t)
+	earlier := earlierProvider(t)
+	for name, configured := range map[string]func(*testing.T) acctest.CLI{
+		"each kind": func(t *testing.T) acctest.CLI {
+			cli := acctest.NewCLI(t)
+			cli.Write("main.tf", everyKind(t, l))
+			return cli
+		},
+		"container images": func(t *testing.T) acctest.CLI {
+			_, cli := containerImages(t, l)
+			return cli
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cli := configured(t)
+			t.Cleanup(func() {
+				if t.Failed() {
+					_, _ = cli.Run("destroy", "-auto-approve", "-no-color")
+				}
+			})
+			cli.WithProvider(earlier).Must("apply", "-auto-approve", "-no-color")
+			cli.Must("plan", "-detailed-exitcode", "-no-color")
+			acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added, 0 changed, 0 destroyed")
+			cli.Must("destroy", "-auto-approve", "-no-color")
+		})
+	}
+}
