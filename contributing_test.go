@@ -1,6 +1,10 @@
 package main
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -95,4 +99,65 @@ func TestDocs_LinksLeadToFiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a test is named after is in its package, is a package, or one of these documents.
+func TestContributing_TestsNameTheirSubject(t *testing.T) {
+	documents := []string{"changes", "contributing", "docs", "guide", "rbac", "readme", "replacements", "securityguide", "troubleshooting"}
+	subjects := map[string]map[string]bool{"": {}}
+	for _, name := range documents {
+		subjects[""][name] = true
+	}
+	var tests [][2]string
+	for file, parsed := range goFiles(t) {
+		folder := filepath.Dir(file)
+		if subjects[folder] == nil {
+			subjects[folder] = map[string]bool{}
+		}
+		subjects[""][filepath.Base(folder)], subjects[""][parsed.Name.Name] = true, true
+		isTest := strings.HasSuffix(file, "_test.go")
+		subjects[folder][strings.ToLower(strings.TrimSuffix(filepath.Base(file), ".go"))] = !isTest
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			name, ok := n.(*ast.Ident)
+			if ok && !isTest {
+				subjects[folder][strings.ToLower(name.Name)] = true
+			}
+			if f, is := n.(*ast.FuncDecl); is && isTest && f.Recv == nil {
+				tests = append(tests, [2]string{folder, f.Name.Name})
+			}
+			return true
+		})
+	}
+	named := regexp.MustCompile(`^(?:TestAcc|Test|Fuzz)([A-Z][[:alnum:]]*)`)
+	found := 0
+	for _, test := range tests {
+		subject := named.FindStringSubmatch(test[1])
+		if subject == nil || test[1] == "TestMain" {
+			continue
+		}
+		found++
+		if name := strings.ToLower(subject[1]); !subjects[test[0]][name] && !subjects[""][name] {
+			t.Errorf("%s in %s: the package has no %s. Name it after a function, a type, a package or a resource", test[1], test[0], subject[1])
+		}
+	}
+	if found < 1000 {
+		t.Errorf("there are %d tests only", found)
+	}
+}
+
+// goFiles are the parsed files of the project.
+func goFiles(t *testing.T) map[string]*ast.File {
+	t.Helper()
+	files := map[string]*ast.File{}
+	err := filepath.WalkDir("internal", func(path string, is fs.DirEntry, err error) error {
+		if err != nil || is.IsDir() || filepath.Ext(path) != ".go" {
+			return err
+		}
+		files[path], err = parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }

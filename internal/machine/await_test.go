@@ -25,7 +25,7 @@ func (h *leased) Leases(context.Context) (map[host.Lease]int64, error) {
 
 // A lease from before the boot counts once it is renewed. Not renewed for a while are those of a guest that goes on where it was saved, never those
 // without end, and what an agent reports is of this run.
-func TestWaitFor_LeaseOfRunBefore(t *testing.T) {
+func TestAwait_LeaseOfRunBefore(t *testing.T) {
 	for name, c := range map[string]struct {
 		saved       string
 		before, now int64

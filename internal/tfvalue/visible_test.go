@@ -3,7 +3,7 @@ package tfvalue
 import "testing"
 
 // Visible text is unchanged; invisible characters are escaped as in Go, and passwords in URLs are replaced.
-func TestVisibleText_Table(t *testing.T) {
+func TestVisible_Table(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain, with ünïcödé, 漢字 and 🖥":           "plain, with ünïcödé, 漢字 and 🖥",
 		"two\n\tlines, \"quotes\" and \\n":        "two\n\tlines, \"quotes\" and \\n",

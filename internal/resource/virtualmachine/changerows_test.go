@@ -108,7 +108,7 @@ var changes = []change{
 		second: `disks = { data = { volume = spare, read_only = false } }`, change: atStart, removal: never, more: "taken out, it is false",
 	},
 	{
-		attribute: "machine.domain_type", change: replaced, removal: ours, proof: []string{"TestMachineType_AliasIsNoChange"}, more: "taken out, it stays as it is",
+		attribute: "machine.domain_type", change: replaced, removal: ours, proof: []string{"TestOtherMachine_AliasIsNoChange"}, more: "taken out, it stays as it is",
 	},
 	{
 		attribute: "running", first: `running = true`, second: `running = false`, change: stopped, removal: started, boots: true, more: "true by default",

@@ -12,7 +12,7 @@ import (
 
 // After an interruption between the persistent definition and the guest, a refresh shows neither of both values, so that going forward and
 // back are both an update.
-func TestScale_InterruptedIsSeen(t *testing.T) {
+func TestScaled_InterruptedIsSeen(t *testing.T) {
 	for name, c := range map[string]struct {
 		said, stored, runs uint
 		shown              uint // 0 is null
@@ -42,7 +42,7 @@ func TestScale_InterruptedIsSeen(t *testing.T) {
 	}
 }
 
-func TestScale_ImportShowsDefinition(t *testing.T) {
+func TestScaled_ImportShowsDefinition(t *testing.T) {
 	var m model
 	is := domainxml.Machine{VCPUs: 2, Memory: 2 << 20, Drift: domainxml.Drift{Scale: domainxml.Scale{VCPUs: 1, Memory: 1 << 20}}}
 	readMemory(&m, is)

@@ -36,7 +36,7 @@ func waitForTypes(t *testing.T) map[string]attr.Type {
 	return waitForAttribute().GetType().(types.ObjectType).AttrTypes
 }
 
-func TestMachineType_AliasIsNoChange(t *testing.T) {
+func TestOtherMachine_AliasIsNoChange(t *testing.T) {
 	for asked, stored := range map[string]string{"virt": "virt-7.2", "q35": "pc-q35-7.2", "pc": "pc-i440fx-7.2", "s390-ccw-virtio": "s390-ccw-virtio-7.2"} {
 		if otherMachine(machineModel{Type: types.StringValue(stored)}, machineModel{Type: types.StringValue(asked)}) {
 			t.Errorf("%s is another machine than %s", asked, stored)
@@ -53,7 +53,7 @@ func TestMachineType_AliasIsNoChange(t *testing.T) {
 }
 
 // A machine is replaced for another type only if the host resolves it to another one.
-func TestMachineType_UnknownAliasReplacesNothing(t *testing.T) {
+func TestOtherMachine_UnknownAliasReplacesNothing(t *testing.T) {
 	of := func(s string) machineModel { return machineModel{Type: types.StringValue(s)} }
 	for _, c := range []struct {
 		was, is, want string

@@ -30,7 +30,7 @@ func TestModel_InstanceStaysAsInState(t *testing.T) {
 
 // A recreated claim leads to the bound storage only if it got the same PersistentVolume; whether the binding of an older virtclaim had that
 // one is not known.
-func TestHolding_ClaimMadeAgain(t *testing.T) {
+func TestPrivateState_ClaimMadeAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		was    privateState
 		found  claim.Info

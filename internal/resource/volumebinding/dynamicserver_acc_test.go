@@ -1,0 +1,192 @@
+//go:build acc
+
+package volumebinding_test
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
+	volumeprogram "github.com/virtclaim/terraform-provider-virtclaim/internal/programs/volume"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/programs/volume/podimage"
+)
+
+// provisionImage pushes the image of virtclaim-volume.
+func provisionImage(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	index := acctest.Must(podimage.Build(t.Context(), "test", "amd64"))(t)
+	registry := acctest.Must(l.Registry(t.Context()))(t)
+	return acctest.Must(registry.PushImage(t.Context(), "virtclaim-volume", "test", index))(t).Reference
+}
+
+// example is the binding in a file of the examples.
+func example(t *testing.T, file string, replace ...string) string {
+	t.Helper()
+	text := string(acctest.Must(os.ReadFile(filepath.Join("../../../examples/resources/virtclaim_volume_binding", file)))(t))
+	return strings.NewReplacer(append([]string{"node-a", "host-a", "10Gi", "64Mi", `"dynamic"`, `"data"`}, replace...)...).Replace(text)
+}
+
+// guest is a machine with the binding's volume. Its guest prints how the disk begins, and writes to it.
+func guest(l *lab.Lab, console acctest.Console) string {
+	script := base64.StdEncoding.EncodeToString([]byte("printf 'written by the guest' | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; echo WRITTEN"))
+	return fmt.Sprintf(`
+resource "virtclaim_virtual_machine" "web" {
+  host       = "host-a"
+  name       = "web"
+  memory     = "128Mi"
+  force_stop = true
+  machine    = { type = "pc", domain_type = "qemu" }
+  boot       = { kernel = %q, initrd = %q, cmdline = "%s virtclaim.run=%s" }
+  serial     = { log_file = %q }
+  disks      = { data = { volume = virtclaim_volume_binding.data.volume } }
+}
+`, l.Guest.Kernel, l.Guest.Initrd, l.Guest.Parameters, script, console.Path())
+}
+
+// A pod of virtclaim-volume makes a LUN with CHAP. What a guest writes is there when it is started again, also after the pod was.
+func TestAccVolumeBinding_DynamicProvision(t *testing.T) {
+	l := acctest.Lab(t)
+	node := acctest.Schedule(t, l, "vms")
+	folder := folderClaim(t, l, "vms", "volumes")
+	console := acctest.NewConsole(t)
+	cli := configured(t, l, "provision", example(t, "resource_dynamic.tf", "registry.example.org/virtclaim-volume:1.0.0", provisionImage(t, l))+guest(l, console))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	console.Await(t, "DISK vda bytes=67108864 ro=0")
+	console.Await(t, "WRITTEN")
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+
+	pod := strings.TrimSpace(acctest.MustShell(t, l, "kubectl --namespace vms get pod --selector virtclaim.io/binding --output name"))
+	pod = strings.TrimPrefix(pod, "pod/")
+	password := acctest.MustShell(t, l, "kubectl --namespace vms get secret "+pod+" --output jsonpath='{.data.node\\.session\\.auth\\.password}' | base64 --decode")
+	for name, text := range map[string]string{
+		"state": string(acctest.Must(os.ReadFile(filepath.Join(cli.Dir, "terraform.tfstate")))(t)),
+		"log":   acctest.Must(node.PodLog(t.Context(), "vms", pod, ""))(t),
+		"XML":   acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "dumpxml", "web"))(t),
+	} {
+		if len(password) != 16 || strings.Contains(text, password) {
+			t.Errorf("the password of %d bytes is in the %s", len(password), name)
+		}
+	}
+	for _, command := range [][]string{{"destroy", "web"}, {"start", "web"}} {
+		if out, err := l.Hosts["host-a"].Virsh(t.Context(), command...); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if command[0] == "destroy" { // the server is started again, too
+			_ = exec.CommandContext(t.Context(), "pkill", "-KILL", "-f", "^/virtclaim-volume provision").Run()
+			acctest.MustShell(t, l, "kubectl --namespace vms wait --timeout=120s --for=jsonpath='{.status.containerStatuses[0].restartCount}'=1 pod/"+pod)
+			acctest.MustShell(t, l, "kubectl --namespace vms wait --timeout=120s --for=condition=Ready pod/"+pod)
+		}
+	}
+	console.Await(t, "first=written by the guest")
+
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	if left := acctest.Must(filepath.Glob(filepath.Join(folder, "*", "volume-*")))(t); len(left) > 0 {
+		t.Errorf("there is %q", left)
+	}
+}
+
+// A server has the volumes of several bindings.
+func TestAccVolumeBinding_DynamicServer(t *testing.T) {
+	l := acctest.Lab(t)
+	folder, keys := t.TempDir(), t.TempDir()
+	tlsServer := httptest.NewTLSServer(nil) // for its certificate
+	tlsServer.Close()
+	key := acctest.Must(x509.MarshalPKCS8PrivateKey(tlsServer.TLS.Certificates[0].PrivateKey))(t)
+	for name, text := range map[string][]byte{
+		"ca.pem":  pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tlsServer.Certificate().Raw}),
+		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), "token": []byte("let-me-in"),
+		"node.session.auth.username": []byte("vms"), "node.session.auth.password": []byte("let-the-hosts-in"),
+	} {
+		if err := os.WriteFile(filepath.Join(keys, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.AddNamespace(t.Context(), "vms"); err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range map[string]map[string]string{
+		"volumes": {"token": "let-me-in"},
+		"chap":    {"node.session.auth.username": "vms", "node.session.auth.password": "let-the-hosts-in"},
+	} {
+		if err := l.AddSecret(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "vms", Name: name}, StringData: values}); err != nil {
+			t.Fatal(err)
+		}
+		acctest.Undo(t, func(ctx context.Context) error { return l.RemoveSecret(ctx, "vms", name) })
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	said, done := &lines{}, make(chan int, 1)
+	go func() {
+		done <- volumeprogram.Run(ctx, []string{
+			"provision", "-folder=" + folder, "-listen=127.0.0.1:0", "-iscsi-listen=127.0.0.1:0", "-portal=127.0.0.1", "-token-file=" + filepath.Join(keys, "token"),
+			"-tls-cert=" + filepath.Join(keys, "ca.pem"), "-tls-key=" + filepath.Join(keys, "tls.key"), "-chap=" + keys, "-chap-secret=chap",
+		}, "test", said)
+	}()
+	acctest.Undo(t, func(context.Context) error {
+		stop()
+		if code := <-done; code != 0 {
+			return fmt.Errorf("the server ended with %d: %s", code, said)
+		}
+		return nil
+	})
+	var address string
+	acctest.Eventually(t, "the server listens", func() error {
+		m := regexp.MustCompile(`waits at (\S+) for requests`).FindStringSubmatch(said.String())
+		if m == nil {
+			return errors.New(said.String())
+		}
+		address = m[1]
+		return nil
+	})
+	one := example(t, "resource_dynamic_server.tf", "https://volumes.example.org", "https://"+address, "volumes-ca.pem", filepath.Join(keys, "ca.pem"))
+	console := acctest.NewConsole(t)
+	cli := configured(t, l, "server", one+strings.ReplaceAll(one, `"data"`, `"more"`)+guest(l, console))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	console.Await(t, "WRITTEN")
+	if made := acctest.Must(filepath.Glob(filepath.Join(folder, "volume-*")))(t); len(made) != 2 {
+		t.Errorf("there is %q", made)
+	}
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	for _, text := range []string{string(acctest.Must(os.ReadFile(filepath.Join(cli.Dir, "terraform.tfstate")))(t)), said.String()} {
+		if strings.Contains(text, "let-me-in") || strings.Contains(text, "let-the-hosts-in") {
+			t.Errorf("a secret is in %s", text)
+		}
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	if left := acctest.Must(filepath.Glob(filepath.Join(folder, "volume-*")))(t); len(left) > 0 {
+		t.Errorf("there is %q", left)
+	}
+}
+
+// lines is what a program has printed.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
