@@ -24,9 +24,9 @@ func (m model) warnOfArchitecture(is image.RootFS, diags *diag.Diagnostics) {
 	}
 	// Of several warnings with one summary Terraform shows only the first.
 	diags.AddAttributeWarning(childPath(fromRoot).AtName("image"), "The image of disk "+m.label()+" is for another architecture",
-		fmt.Sprintf(
-			"The container image is for %.100s, and the host %s is %s. Only a machine whose machine.arch is that of the image can start "+
-				"its programs, and that is slow, because it is emulated. Otherwise name an image for %[3]s, or one for several architectures.",
+		fmt.Sprintf("The container image is for %.100s, and the host %s is %s. Only a machine whose machine.arch is that of the image can "+
+			"start its programs, and that is slow, because it is emulated. Otherwise name an image for %[3]s, or one for several "+
+			"architectures.",
 			is.Architecture, m.Host.ValueString(), is.Wanted))
 }
 
@@ -65,10 +65,9 @@ func (r *disk) adoptConfiguration(ctx context.Context, h *host.Host, plan *model
 	is, _, err := s.Root.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, &content.Spec{})
 	if err != nil {
 		diags.AddAttributeWarning(path.Root("image_configuration"), "The configuration of the image of disk "+plan.label()+" is not known",
-			fmt.Sprintf(
-				"The imported disk %s was adopted, and its image_configuration is null, because the container image could not be asked "+
-					"for it: %s. To try again, remove the disk from the state (terraform state rm <address of this resource>), import it, and "+
-					"apply.", plan.ID.ValueString(), err))
+			fmt.Sprintf("The imported disk %s was adopted, and its image_configuration is null, because the container image could not be "+
+				"asked for it: %s. To try again, remove the disk from the state (terraform state rm <address of this resource>), import "+
+				"it, and apply.", plan.ID.ValueString(), err))
 		return
 	}
 	plan.ImageConfiguration = configurationOf(is)
