@@ -11,9 +11,11 @@ const (
 	HealthPath = "/healthz"
 	// TokenHeader is the header with the token: the API server keeps Authorization for itself.
 	TokenHeader = "Virtclaim-Token"
-	// KeyHeader names the volume that is made on demand, ProtocolHeader the version of the protocol.
-	KeyHeader, ProtocolHeader = "Idempotency-Key", "Virtclaim-Protocol"
-	// Protocol is the version of the protocol of volumes on demand.
+	// KeyHeader names the volume that is made on demand.
+	KeyHeader = "Idempotency-Key"
+	// ProtocolHeader has the version of the protocol of volumes on demand.
+	ProtocolHeader = "Virtclaim-Protocol"
+	// Protocol is that version.
 	Protocol = "v1"
 	// SecretPath is where the Secret of a pod that makes volumes on demand is mounted.
 	SecretPath = "/var/run/virtclaim"

@@ -98,7 +98,7 @@ func example(t *testing.T, l *lab.Lab, file string, c claim) *corev1.Pod {
 // podOf is the pod in a file of the examples, also that of a job, which no controller of the lab would make.
 func podOf(t *testing.T, file string) *corev1.Pod {
 	t.Helper()
-	text := acctest.Must(os.ReadFile(filepath.Join("../../examples/volume-pods", file)))(t)
+	text := acctest.Must(os.ReadFile(filepath.Join("../../../examples/volume-pods", file)))(t)
 	for _, object := range bytes.Split(text, []byte("\n---\n")) {
 		var kind metav1.TypeMeta
 		var pod corev1.Pod

@@ -15,22 +15,19 @@ func configurationAttribute() schema.Attribute {
 	texts := func(description string) schema.Attribute {
 		return schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
 	}
-	text := func(description string) schema.Attribute {
-		return tfvalue.Computed(description)
-	}
 	return schema.SingleNestedAttribute{
 		Computed:            true,
 		MarkdownDescription: "Configuration of the container image when the disk was created; null without `source.root_filesystem`.",
 		Attributes: map[string]schema.Attribute{
-			"architecture": text("Architecture that the image is for, in OCI's notation, such as `amd64` or `arm/v7`."),
+			"architecture": tfvalue.Computed("Architecture that the image is for, in OCI's notation, such as `amd64` or `arm/v7`."),
 			"entrypoint":   texts("Program with its first arguments; null without one. `command` follows."),
 			"command":      texts("Default arguments of `entrypoint`, or the program; null without one."),
 			"environment": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType, MarkdownDescription: "Environment variables of the program.",
 			},
-			"user":              text("User that runs the program, by name or number, perhaps with a group behind a colon; null for root."),
-			"working_directory": text("Folder in which the program starts; null for `/`."),
-			"stop_signal":       text("Signal that ends the program, such as `SIGTERM`; null for that."),
+			"user":              tfvalue.Computed("User that runs the program, by name or number, perhaps with a group behind a colon; null for root."),
+			"working_directory": tfvalue.Computed("Folder in which the program starts; null for `/`."),
+			"stop_signal":       tfvalue.Computed("Signal that ends the program, such as `SIGTERM`; null for that."),
 		},
 	}
 }

@@ -85,7 +85,9 @@ func (m model) replacedBy(ctx context.Context, was model, diags *diag.Diagnostic
 		name    string
 		was, is types.String
 	}{
-		{"host", was.Host, m.Host}, {"name", was.Name, m.Name}, {"name_prefix", was.NamePrefix, m.NamePrefix},
+		{"host", was.Host, m.Host},
+		{"name", was.Name, m.Name},
+		{"name_prefix", was.NamePrefix, m.NamePrefix},
 		{"usage_type", was.UsageType, m.UsageType},
 	} {
 		isAdopted := was.UsageType.IsNull() && a.was.IsNull()

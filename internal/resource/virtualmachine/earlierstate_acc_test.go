@@ -178,11 +178,13 @@ func TestAccState_OfEarlierProvider(t *testing.T) {
 	earlier := earlierProvider(t)
 	for name, configured := range map[string]func(*testing.T) acctest.CLI{
 		"each kind": func(t *testing.T) acctest.CLI {
+			t.Helper()
 			cli := acctest.NewCLI(t)
 			cli.Write("main.tf", everyKind(t, l))
 			return cli
 		},
 		"container images": func(t *testing.T) acctest.CLI {
+			t.Helper()
 			_, cli := containerImages(t, l)
 			return cli
 		},
