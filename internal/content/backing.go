@@ -88,8 +88,8 @@ func IsOther(named, overlay string, below volume.Image) bool {
 	case hasProtocol(named): // such as json:, which may have an offset, or other files
 		return !below.IsRemote()
 	}
-	same, clear := volume.SameMaster(volume.Image{Type: "file", Name: named, Hosts: below.Hosts}, below)
-	return clear && !same
+	same, certain := volume.SameMaster(volume.Image{Type: "file", Name: named, Hosts: below.Hosts}, below)
+	return certain && !same
 }
 
 // absolute is the path of the file in the header of an overlay, or the reference itself if it is no file. libvirt and QEMU have several

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -90,19 +91,19 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec,
 		// No base must be deleted before the overlay that names it exists.
 		err := m.locked(ctx, key, j.host, func(ctx context.Context) error {
 			base, err := finishedBases(ctx, j.host, s)
-			if err == nil {
-				made, err = makeOverlay(ctx, j.host, s, base)
-			}
 			if errors.Is(err, errNoBase) && release == nil { // creating a base can take minutes
 				// Who deletes bases reads the domains under the mutex: later, it could delete those below after it has read them.
-				if release, err = j.live(ctx); err == nil {
-					err = errNoBase
-				}
+				release, err = j.live(ctx)
+				return cmp.Or(err, errNoBase)
 			}
+			if err != nil {
+				return err
+			}
+			made, err = makeOverlay(ctx, j.host, s, base)
 			return err
 		})
 		if err == nil {
-			err = j.finish(ctx, made)
+			return made, j.finish(ctx, made)
 		}
 		if !errors.Is(err, errNoBase) {
 			return made, err
@@ -121,21 +122,24 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec,
 // finishedBases returns the highest one of shared images, all of which are complete and were not written to.
 func finishedBases(ctx context.Context, h Host, s Spec) (top host.StorageVolume, err error) {
 	opened, err := openedOn(ctx, h)
+	if err != nil {
+		return top, err
+	}
 	for n, name := range s.baseNames {
-		if err == nil {
-			top, err = finishedBase(ctx, h, s.Pool, name)
+		if top, err = finishedBase(ctx, h, s.Pool, name); err != nil {
+			return top, err
 		}
-		if err == nil {
-			err = refuseWritten(opened, top)
+		if err := refuseWritten(opened, top); err != nil {
+			return top, err
 		}
-		if err == nil {
-			err = s.refuseOther(n, top)
+		if err := s.refuseOther(n, top); err != nil {
+			return top, err
 		}
-		if err == nil {
-			err = checkUnchanged(ctx, h, top)
+		if err := checkUnchanged(ctx, h, top); err != nil {
+			return top, err
 		}
 	}
-	return top, err
+	return top, nil
 }
 
 // errNoBase is the error of a base that is missing or unfinished. It is not host.ErrNotFound, because the disk over it exists.

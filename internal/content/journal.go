@@ -143,32 +143,34 @@ func (j *journal) remove(ctx context.Context) error {
 // removeWithVolume removes the volume, which can't be in use yet, and the journal. An active journal is removed last, because it keeps
 // other processes from beginning. If the journal is missing, another process has taken over both: then the volume is left alone.
 func (j *journal) removeWithVolume(ctx context.Context) error {
-	held := j.release != nil
-	if held {
-		if err := j.checkMine(ctx); err != nil {
-			_ = j.stop(ctx) // on an error, libvirtd ends it together with the connection
-			return err
+	if j.release == nil {
+		if err := j.stop(ctx); err != nil {
+			return ignoreNotFound(err)
 		}
-	} else if err := j.stop(ctx); err != nil {
-		return ignoreNotFound(err)
+		return j.removeBoth(ctx)
 	}
-	err := j.checkUsers(ctx)
-	if err == nil {
-		err = ignoreNotFound(j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume))
+	if err := j.checkMine(ctx); err != nil {
+		_ = j.stop(ctx) // on an error, libvirtd ends it together with the connection
+		return err
 	}
-	if err == nil {
-		err = Disown(ctx, j.host, j.Note.Pool, j.Note.Volume, j.Note.Generation)
+	return errors.Join(j.removeBoth(ctx), ignoreNotFound(j.stop(ctx)))
+}
+
+// removeBoth removes the volume, what the host has because of it, and the journal's definition.
+func (j *journal) removeBoth(ctx context.Context) error {
+	if err := j.checkUsers(ctx); err != nil {
+		return err
 	}
-	if err == nil {
-		err = dropRecord(ctx, j.host, masterUsage(j.Note.Generation))
+	if err := ignoreNotFound(j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume)); err != nil {
+		return err
 	}
-	if err == nil {
-		err = ignoreNotFound(j.host.Undefine(ctx, j.UUID))
+	if err := Disown(ctx, j.host, j.Note.Pool, j.Note.Volume, j.Note.Generation); err != nil {
+		return err
 	}
-	if held {
-		err = errors.Join(err, ignoreNotFound(j.stop(ctx)))
+	if err := dropRecord(ctx, j.host, masterUsage(j.Note.Generation)); err != nil {
+		return err
 	}
-	return err
+	return ignoreNotFound(j.host.Undefine(ctx, j.UUID))
 }
 
 // checkUsers refuses to delete a volume that a foreign domain uses: another tool has created it under the name that the journal

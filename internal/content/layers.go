@@ -128,20 +128,23 @@ func (s *stack) apply(ctx context.Context, n int, out io.Writer) (head []byte, e
 func (s *stack) open(ctx context.Context, layers int) (*rootfs.FileSystem, error) {
 	var images []io.ReaderAt
 	for _, name := range s.spec.baseNames[:layers] {
-		images = append(images, hostedImage{ctx, s.host, s.spec.Pool, name})
+		images = append(images, VolumeReader{ctx, s.host, s.spec.Pool, name})
 	}
 	return rootfs.Open(uuid.NewSHA1(uuid.NameSpaceOID, []byte(layerID(s.spec.Layers[0]))), images)
 }
 
-// hostedImage reads an image on the host.
-type hostedImage struct {
-	ctx        context.Context //nolint:containedctx // io.ReaderAt has none
-	host       Host
-	pool, name string
+// VolumeReader reads a volume's file.
+type VolumeReader struct {
+	Context context.Context //nolint:containedctx // io.ReaderAt has none
+	Host    interface {
+		VolumePart(ctx context.Context, pool, name string, offset, n int64) ([]byte, error)
+	}
+	Pool, Name string
 }
 
-func (i hostedImage) ReadAt(p []byte, offset int64) (int, error) {
-	part, err := i.host.VolumePart(i.ctx, i.pool, i.name, offset, int64(len(p)))
+// ReadAt reads a part of the file.
+func (r VolumeReader) ReadAt(p []byte, offset int64) (int, error) {
+	part, err := r.Host.VolumePart(r.Context, r.Pool, r.Name, offset, int64(len(p)))
 	n := copy(p, part)
 	if err == nil && n < len(p) {
 		err = io.EOF

@@ -58,13 +58,13 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 		return err
 	}
 	now, err := open(ctx, left.host, s.Pool, s.Name)
-	if err == nil && now.UUID != left.UUID {
-		err = now.foreign("is being created by another apply that has just begun")
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = m.cleanUp(ctx, key, left, s)
+	if now.UUID != left.UUID {
+		return now.foreign("is being created by another apply that has just begun")
 	}
-	return err
+	return m.cleanUp(ctx, key, left, s)
 }
 
 // cleanUp removes what an interrupted creation has left, and the shared image created for it, unless the new volume uses the same one.
@@ -131,51 +131,61 @@ func (m *Creator) fill(ctx context.Context, key string, j *journal, s Spec, repo
 	case len(s.baseNames) > 0:
 		return m.overBase(ctx, key, j, s, report)
 	}
-	if v, err = j.fill(ctx, s, report); err == nil {
-		err = j.finish(ctx, v)
+	if v, err = j.fill(ctx, s, report); err != nil {
+		return v, err
 	}
-	return v, err
+	return v, j.finish(ctx, v)
 }
 
 // fill creates the volume and, for a clone, copies the master into it.
-func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) (made host.StorageVolume, err error) {
-	h := j.host
-	err = Recheck(ctx, h, s.Master.Images) // libvirt follows the names in an overlay's header
-	if err == nil {
-		err = CheckMasterRecords(ctx, h, s.Master.Images)
-	}
-	if err == nil {
-		err = h.CreateVolume(ctx, s.Pool, s.xml(), s.Format == "qcow2" && s.isPreallocated())
-	}
-	if err == nil {
-		made, err = h.Volume(ctx, s.Pool, s.Name)
-	}
-	if err == nil && s.Mode != volume.Clone {
-		err = s.admit(ctx) // other processes can see the overlay now, by its header
-	}
-	if err == nil && s.Mode != volume.Clone {
-		overlay := volume.Image{Generation: j.Note.Generation, Name: s.Name}
-		err = CheckMasterRecords(ctx, h, append([]volume.Image{overlay}, s.Master.Images...)) // from here on the master has no writer
-	}
-	if err != nil || s.Mode != volume.Clone {
+func (j *journal) fill(ctx context.Context, s Spec, report func(host.Progress)) (host.StorageVolume, error) {
+	made, err := j.create(ctx, s)
+	if err != nil {
 		return made, err
 	}
-	top := volume.Image{Type: "file", Name: made.Path, Format: s.Format, AccessMode: volume.WriteExclusive}
+	if s.Mode == volume.Clone {
+		return made, j.clone(ctx, s, made.Path, report)
+	}
+	if err := s.admit(ctx); err != nil { // other processes can see the overlay now, by its header
+		return made, err
+	}
+	overlay := volume.Image{Generation: j.Note.Generation, Name: s.Name}
+	// from here on the master has no writer
+	return made, CheckMasterRecords(ctx, j.host, append([]volume.Image{overlay}, s.Master.Images...))
+}
+
+// create creates the volume, over a master that is as it was seen.
+func (j *journal) create(ctx context.Context, s Spec) (made host.StorageVolume, err error) {
+	if err := Recheck(ctx, j.host, s.Master.Images); err != nil { // libvirt follows the names in an overlay's header
+		return made, err
+	}
+	if err := CheckMasterRecords(ctx, j.host, s.Master.Images); err != nil {
+		return made, err
+	}
+	if err := j.host.CreateVolume(ctx, s.Pool, s.xml(), s.Format == "qcow2" && s.isPreallocated()); err != nil {
+		return made, err
+	}
+	return j.host.Volume(ctx, s.Pool, s.Name)
+}
+
+// clone copies the master into the file of the new volume.
+func (j *journal) clone(ctx context.Context, s Spec, file string, report func(host.Progress)) error {
+	top := volume.Image{Type: "file", Name: file, Format: s.Format, AccessMode: volume.WriteExclusive}
 	chain := volume.Over(top, nil, volume.CopyOnWrite, s.Master)
 	j.Copy = &chain
-	if err = j.write(ctx); err == nil {
-		err = s.admit(ctx)
+	if err := j.write(ctx); err != nil {
+		return err
 	}
-	if err == nil {
-		err = Recheck(ctx, h, s.Master.Images)
+	if err := s.admit(ctx); err != nil {
+		return err
 	}
-	if err == nil {
-		err = j.copy(ctx, report)
+	if err := Recheck(ctx, j.host, s.Master.Images); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.admit(ctx)
+	if err := j.copy(ctx, report); err != nil {
+		return err
 	}
-	return made, err
+	return s.admit(ctx)
 }
 
 // copy has the journal's domain copy the master, and verifies that the copy is complete.

@@ -40,10 +40,10 @@ func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, poo
 		return nil, err
 	}
 	s, err := See(ctx, h, v, format)
-	if err == nil {
-		err = Recognize(s, format, generation)
-	}
 	if err != nil {
+		return nil, err
+	}
+	if err := Recognize(s, format, generation); err != nil {
 		return nil, err
 	}
 	of, opened := &master{host: h, path: v.Path}, OpenedBy(domains)
@@ -52,15 +52,18 @@ func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, poo
 		return nil, err
 	}
 	above, err := of.overlays(ctx, h, volumes, opened, openedImage.isNoted)
-	if err == nil && len(above) > 0 {
-		err = fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. If one is raw, and its guest wrote a qcow2 "+
+	if err != nil {
+		return s, err
+	}
+	if len(above) > 0 {
+		return s, fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. If one is raw, and its guest wrote a qcow2 "+
 			"header to it, import it with format = \"raw\", or give it to a machine of virtclaim's, which need not run: that another "+
 			"domain has it as raw proves nothing, as a rescue machine may have an overlay so. An overlay of another file of that path "+
 			"counts, too, unless that file is in a storage pool",
 			name, pool, ErrBacking, strings.Join(namesOf(above), ", "))
 	}
-	if err != nil || v.Type != "file" {
-		return s, err
+	if v.Type != "file" {
+		return s, nil
 	}
 	linked, err := of.byOtherPaths(ctx, opened)
 	if err == nil && len(linked) > 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// libvirt removes the state of a device only with a domain that has the device: Reclaim restores the devices that a machine had
+// libvirt removes the state of a device only with a domain that has the device: ForUndefine restores those that a machine had
 // earlier.
 func TestForUndefine_RestoresLostDevices(t *testing.T) {
 	m := machines()["uefi"]

@@ -71,7 +71,7 @@ func ParseStatus(disk []byte) (Status, bool) {
 	return Status{}, false
 }
 
-// Printable replaces what could end a line or command a terminal.
+// printable replaces what could end a line or command a terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -84,7 +84,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// Shorten cuts a text between two characters.
+// shorten cuts a text between two characters.
 func shorten(text string, size int) string {
 	if len(text) <= size {
 		return text

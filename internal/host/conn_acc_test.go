@@ -22,7 +22,7 @@ func isUnreachable(err error) bool {
 
 func TestAccConn_NotFound(t *testing.T) {
 	l := acctest.Lab(t)
-	h, real := hostA(t, l)
+	h, labHost := hostA(t, l)
 	asks := map[string]func() error{
 		"domain by name": func() error { _, err := h.LookupByName(t.Context(), "nobody"); return err },
 		"domain by id":   func() error { _, err := h.StoredXML(t.Context(), missing()); return err },
@@ -33,7 +33,7 @@ func TestAccConn_NotFound(t *testing.T) {
 			t.Errorf("%s: %v is not ErrNotFound", what, err)
 		}
 	}
-	if err := real.Kill(t.Context()); err != nil {
+	if err := labHost.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for what, ask := range asks {
@@ -41,7 +41,7 @@ func TestAccConn_NotFound(t *testing.T) {
 			t.Errorf("%s of a host whose libvirtd is dead: %v", what, err)
 		}
 	}
-	if err := real.Start(t.Context()); err != nil {
+	if err := labHost.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for what, ask := range asks {
@@ -53,11 +53,11 @@ func TestAccConn_NotFound(t *testing.T) {
 
 func TestAccConn_LibvirtdDiesDuringCall(t *testing.T) {
 	l := acctest.Lab(t)
-	h, real := hostA(t, l)
+	h, labHost := hostA(t, l)
 	if _, err := h.LookupByName(t.Context(), "nobody"); !errors.Is(err, host.ErrNotFound) {
 		t.Fatal(err)
 	}
-	if err := real.Freeze(t.Context()); err != nil {
+	if err := labHost.Freeze(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	answer := make(chan error, 1)
@@ -70,25 +70,25 @@ func TestAccConn_LibvirtdDiesDuringCall(t *testing.T) {
 		t.Errorf("a frozen libvirtd answered: %v", err)
 	case <-time.After(200 * time.Millisecond):
 	}
-	if err := real.Kill(t.Context()); err != nil {
+	if err := labHost.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-answer; !isUnreachable(err) || errors.Is(err, host.ErrNotFound) {
 		t.Errorf("the call that was under way: %v", err)
 	}
-	if err := real.Start(t.Context()); err != nil {
+	if err := labHost.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestAccConn_FrozenLibvirtd(t *testing.T) {
 	l := acctest.Lab(t)
-	h, real := hostA(t, l)
+	h, labHost := hostA(t, l)
 	other, err := registry(t, l).Host("host-b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := real.Freeze(t.Context()); err != nil {
+	if err := labHost.Freeze(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx := soon(t, 300*time.Millisecond)
@@ -98,7 +98,7 @@ func TestAccConn_FrozenLibvirtd(t *testing.T) {
 	if _, err := other.LookupByName(t.Context(), "nobody"); !errors.Is(err, host.ErrNotFound) {
 		t.Errorf("on the other host: %v", err)
 	}
-	if err := real.Thaw(t.Context()); err != nil {
+	if err := labHost.Thaw(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.LookupByName(t.Context(), "nobody"); !errors.Is(err, host.ErrNotFound) {

@@ -35,21 +35,21 @@ func copier(t *testing.T, h *host.Host, dir string) string {
 
 func TestAccCopy_EndsWithItsConnection(t *testing.T) {
 	l := acctest.Lab(t)
-	h, real := hostA(t, l)
-	id := copier(t, h, real.Dir)
+	h, labHost := hostA(t, l)
+	id := copier(t, h, labHost.Dir)
 	for _, finished := range []bool{true, false} {
 		release, err := h.StartCopier(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// Another call that times out abandons the shared connection.
-		if err := real.Freeze(t.Context()); err != nil {
+		if err := labHost.Freeze(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.LookupByName(soon(t, 100*time.Millisecond), "nobody"); err == nil {
 			t.Error("a frozen libvirtd answered")
 		}
-		if err := real.Thaw(t.Context()); err != nil {
+		if err := labHost.Thaw(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if state, err := h.State(t.Context(), id); err != nil || !state.Active {

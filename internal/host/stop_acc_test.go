@@ -17,15 +17,15 @@ import (
 
 func TestAccWaitStopped_SeesTheEnd(t *testing.T) {
 	l := acctest.Lab(t)
-	h, real := hostA(t, l)
+	h, labHost := hostA(t, l)
 	id, neighbour := run(t, l, h, "web"), run(t, l, h, "neighbour")
 	ended := wait(t, h, id)
-	virsh(t, real, "destroy", neighbour)
+	virsh(t, labHost, "destroy", neighbour)
 	stillWaits(t, ended)
-	virsh(t, real, "suspend", id)
-	virsh(t, real, "resume", id)
+	virsh(t, labHost, "suspend", id)
+	virsh(t, labHost, "resume", id)
 	stillWaits(t, ended)
-	virsh(t, real, "destroy", id)
+	virsh(t, labHost, "destroy", id)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -39,18 +39,18 @@ func TestAccWaitStopped_SeesTheEnd(t *testing.T) {
 
 func TestAccWaitStopped_SurvivesLibvirtdRestart(t *testing.T) {
 	l := acctest.Lab(t)
-	h, real := hostA(t, l)
+	h, labHost := hostA(t, l)
 	id := run(t, l, h, "web")
 	ended := wait(t, h, id)
-	if err := real.Kill(t.Context()); err != nil {
+	if err := labHost.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	stillWaits(t, ended)
-	if err := real.Start(t.Context()); err != nil {
+	if err := labHost.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	stillWaits(t, ended)
-	virsh(t, real, "destroy", id)
+	virsh(t, labHost, "destroy", id)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -58,14 +58,14 @@ func TestAccWaitStopped_SurvivesLibvirtdRestart(t *testing.T) {
 
 func TestAccWaitStopped_ReportsUnreachable(t *testing.T) {
 	l := acctest.Lab(t)
-	h, real := hostA(t, l)
-	if err := real.Kill(t.Context()); err != nil {
+	h, labHost := hostA(t, l)
+	if err := labHost.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.WaitStopped(soon(t, 2*time.Second), missing()); !isUnreachable(err) {
 		t.Errorf("got %v", err)
 	}
-	if err := real.Start(t.Context()); err != nil {
+	if err := labHost.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -90,7 +90,7 @@ func stillWaits(t *testing.T, ended <-chan error) {
 
 func TestAccStop(t *testing.T) {
 	l := acctest.Lab(t)
-	h, real := hostA(t, l)
+	h, labHost := hostA(t, l)
 	obedient, log := "obedient", console(t)
 	ids := map[string]string{obedient: define(t, l, h, obedient, log)}
 	if err := h.Start(t.Context(), ids[obedient]); err != nil {
@@ -100,7 +100,7 @@ func TestAccStop(t *testing.T) {
 	for _, name := range []string{"deaf", "paused"} {
 		ids[name] = run(t, l, h, name)
 	}
-	virsh(t, real, "suspend", ids["paused"])
+	virsh(t, labHost, "suspend", ids["paused"])
 	for name, want := range map[string]string{
 		"deaf":   `did not shut down in time: it ignores its power button, which was pressed [1-9]\d* times within \d+s`,
 		"paused": `it is paused \(user\), so it can't act on its power button\. Go on with it \(virsh resume\)`,
@@ -117,11 +117,11 @@ func TestAccStop(t *testing.T) {
 	stopped, ctx := make(chan error, 1), soon(t, lab.Patience(time.Minute))
 	go func() { stopped <- h.Stop(ctx, ids["deaf"], false) }()
 	stillWaits(t, stopped)
-	virsh(t, real, "suspend", ids["deaf"])
+	virsh(t, labHost, "suspend", ids["deaf"])
 	if err := <-stopped; !errors.Is(err, host.ErrStillRunning) || ctx.Err() != nil {
 		t.Error("of a domain that was paused meanwhile:", err)
 	}
-	virsh(t, real, "resume", ids["deaf"])
+	virsh(t, labHost, "resume", ids["deaf"])
 	// Only the deaf one uses up a part of its time, which is half of it.
 	for name, limit := range map[string]time.Duration{obedient: lab.Patience(time.Minute), "deaf": 10 * time.Second, "paused": lab.Patience(time.Minute)} {
 		if err := h.Stop(soon(t, limit), ids[name], name != obedient); err != nil {
@@ -144,20 +144,20 @@ func TestAccStop(t *testing.T) {
 
 func TestAccStop_ContinuesAfterLibvirtdRestart(t *testing.T) {
 	l := acctest.Lab(t)
-	h, real := hostA(t, l)
+	h, labHost := hostA(t, l)
 	id := run(t, l, h, "deaf")
 	stopped, ctx := make(chan error, 1), soon(t, lab.Patience(2*time.Minute))
 	go func() { stopped <- h.Stop(ctx, id, true) }()
 	stillWaits(t, stopped)
-	if err := real.Kill(t.Context()); err != nil {
+	if err := labHost.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	stillWaits(t, stopped)
-	if err := real.Start(context.WithoutCancel(t.Context())); err != nil {
+	if err := labHost.Start(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	stillWaits(t, stopped)
-	virsh(t, real, "suspend", id) // Stop sees that on its new connection, and forces the domain off
+	virsh(t, labHost, "suspend", id) // Stop sees that on its new connection, and forces the domain off
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}

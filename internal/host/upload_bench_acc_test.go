@@ -32,7 +32,7 @@ func BenchmarkUpload(b *testing.B) {
 // benchmarkTime alternates between the variants, so that other load on the machine slows all of them down.
 func benchmarkTime(b *testing.B, l *lab.Lab, file image.LocalFile) {
 	b.Helper()
-	h, real := hostA(b, l)
+	h, labHost := hostA(b, l)
 	digest, err := file.Hash(b.Context())
 	if err != nil {
 		b.Fatal(err)
@@ -40,7 +40,7 @@ func benchmarkTime(b *testing.B, l *lab.Lab, file image.LocalFile) {
 	planned := image.LocalFile{Path: file.Path, Digest: digest}
 	var virsh, plain, checked []time.Duration
 	for b.Loop() {
-		virsh = append(virsh, fresh(b, h, func() error { return virshUpload(b, real.URI, file) }))
+		virsh = append(virsh, fresh(b, h, func() error { return virshUpload(b, labHost.URI, file) }))
 		plain = append(plain, fresh(b, h, func() error { return ownUpload(b, h, file) }))
 		checked = append(checked, fresh(b, h, func() error { return ownUpload(b, h, planned) }))
 	}

@@ -38,7 +38,7 @@ func TestAccWeb_GuestReadsFromIt(t *testing.T) {
 	guestUses(t, l.Hosts["host-a"], webDisk(t, "https", web.HTTPS, file.Name, ""), "content", func() {})
 }
 
-// TestWeb_HostsTrustOneServer has paused guests open the file, which is sufficient and faster than a boot.
+// TestAccWeb_HostsTrustOneServer has paused guests open the file, which is sufficient and faster than a boot.
 func TestAccWeb_HostsTrustOneServer(t *testing.T) {
 	l := sharedLab(t)
 	h := l.Hosts["host-a"]

@@ -52,19 +52,10 @@ func (m Manager) resume(ctx context.Context, uuid string, want domainxml.Machine
 	if errors.Is(err, host.ErrNotFound) { // it was destroyed meanwhile
 		return m.Define(ctx, want)
 	}
-	if err == nil {
-		err = m.checkInterrupted(uuid, is)
-	}
-	if err == nil && at.live == nil {
-		err = m.CheckHere(ctx, uuid)
-	}
-	if err == nil {
-		err = refuseExternal(is, want)
-	}
-	if err == nil {
-		err = m.checkLogs(ctx, is, want)
-	}
 	if err != nil {
+		return "", false, err
+	}
+	if err := m.checkResume(ctx, uuid, is, at, want); err != nil {
 		return "", false, err
 	}
 	if want.HardwareMatches(is) {
@@ -82,6 +73,22 @@ func (m Manager) resume(ctx context.Context, uuid string, want domainxml.Machine
 		return "", false, err
 	}
 	return m.Define(ctx, want)
+}
+
+// checkResume makes the checks of a domain that an interrupted creation may have left.
+func (m Manager) checkResume(ctx context.Context, uuid string, is domainxml.Machine, at Observation, want domainxml.Machine) error {
+	if err := m.checkInterrupted(uuid, is); err != nil {
+		return err
+	}
+	if at.live == nil {
+		if err := m.CheckHere(ctx, uuid); err != nil {
+			return err
+		}
+	}
+	if err := refuseExternal(is, want); err != nil {
+		return err
+	}
+	return m.checkLogs(ctx, is, want)
 }
 
 // ErrNameTaken is the error of a name that a machine of the same owner has, which the same apply may be about to destroy.
@@ -105,14 +112,18 @@ func (m Manager) checkInterrupted(uuid string, is domainxml.Machine) error {
 // AcquireAndStart has a defined machine acquire its disks, and starts it if it is to run.
 func (m Manager) AcquireAndStart(ctx context.Context, uuid string, want domainxml.Machine, runs bool) error {
 	want.Metadata.Owner = m.owner
-	err := m.acquire(ctx, uuid, want, disksToCheck(nil, want, true))
-	if err == nil && want.Autostart {
-		err = m.host.SetAutostart(ctx, uuid, true)
+	if err := m.acquire(ctx, uuid, want, disksToCheck(nil, want, true)); err != nil {
+		return err
 	}
-	if err == nil && runs {
-		err = m.start(ctx, uuid)
+	if want.Autostart {
+		if err := m.host.SetAutostart(ctx, uuid, true); err != nil {
+			return err
+		}
 	}
-	return err
+	if !runs {
+		return nil
+	}
+	return m.start(ctx, uuid)
 }
 
 // ErrTakenOver is the error of a creation that another apply of the same owner has continued or finished: the machine is in its state.

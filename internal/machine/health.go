@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -99,25 +99,7 @@ func (m Manager) programStatus(ctx context.Context, path, format string) (status
 	if err != nil {
 		return status, err
 	}
-	sector, err := image.FirstSector(format, volumeReader{ctx, m.host, v})
+	sector, err := image.FirstSector(format, content.VolumeReader{Context: ctx, Host: m.host, Pool: v.Pool, Name: v.Name})
 	status, _ = guestinit.ParseStatus(sector)
 	return status, err
-}
-
-// volumeReader reads a volume's file.
-type volumeReader struct {
-	ctx  context.Context //nolint:containedctx // io.ReaderAt has none
-	host interface {
-		VolumePart(ctx context.Context, pool, name string, offset, n int64) ([]byte, error)
-	}
-	volume host.StorageVolume
-}
-
-func (r volumeReader) ReadAt(p []byte, offset int64) (int, error) {
-	part, err := r.host.VolumePart(r.ctx, r.volume.Pool, r.volume.Name, offset, int64(len(p)))
-	n := copy(p, part)
-	if err == nil && n < len(p) {
-		err = io.EOF
-	}
-	return n, err
 }

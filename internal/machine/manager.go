@@ -73,13 +73,13 @@ func (m Manager) redefineIf(ctx context.Context, uuid string, want domainxml.Mac
 		return err
 	}
 	is, err := stored.Machine()
-	if err == nil {
-		err = check(is.Metadata)
-	}
-	if err == nil {
-		err = refuseExternal(is, want) // also a change made since the last check
-	}
 	if err != nil {
+		return err
+	}
+	if err := check(is.Metadata); err != nil {
+		return err
+	}
+	if err := refuseExternal(is, want); err != nil { // also a change made since the last check
 		return err
 	}
 	text, err := stored.Update(want.WithMACs(is, newMAC))
@@ -139,16 +139,7 @@ func (m Manager) Update(ctx context.Context, uuid string, want domainxml.Machine
 	power Power,
 ) (now Observation, pending []string, started bool, err error) {
 	m.mayRestart = power.On && power.Restart
-	at, err := m.seeHere(ctx, uuid)
-	if err == nil {
-		err = m.checkChange(ctx, uuid, at, want, power)
-	}
-	if err == nil && (!power.On || power.Autostart) { // otherwise it is defined before it needs a definition
-		err = m.persist(ctx, uuid, at)
-	}
-	if err == nil && at.live != nil && !power.On {
-		at, err = m.stopped(ctx, uuid, at, power.Force)
-	}
+	at, err := m.prepareUpdate(ctx, uuid, want, power)
 	if err != nil {
 		return now, nil, false, err
 	}
@@ -183,19 +174,39 @@ func (m Manager) Update(ctx context.Context, uuid string, want domainxml.Machine
 	return now, pending, false, nil
 }
 
+// prepareUpdate makes the checks of an update, and then stops a machine that is to be off.
+func (m Manager) prepareUpdate(ctx context.Context, uuid string, want domainxml.Machine, power Power) (Observation, error) {
+	at, err := m.seeHere(ctx, uuid)
+	if err != nil {
+		return at, err
+	}
+	if err := m.checkChange(ctx, uuid, at, want, power); err != nil {
+		return at, err
+	}
+	if !power.On || power.Autostart { // otherwise it is defined before it needs a definition
+		if err := m.persist(ctx, uuid, at); err != nil {
+			return at, err
+		}
+	}
+	if at.live == nil || power.On {
+		return at, nil
+	}
+	return m.stopped(ctx, uuid, at, power.Force)
+}
+
 // checkChange makes the checks of an update before anything changes.
 func (m Manager) checkChange(ctx context.Context, uuid string, at Observation, want domainxml.Machine, power Power) error {
 	if err := m.checkChains(ctx, uuid, at, want, !power.On && power.Force); err != nil {
 		return err
 	}
 	was, err := at.machine()
-	if err == nil {
-		err = m.checkLogs(ctx, was, want)
+	if err != nil {
+		return err
 	}
-	if err == nil && power.On {
-		err = m.checkOpenFiles(ctx, uuid, at.live, want, power.Restart)
+	if err := m.checkLogs(ctx, was, want); err != nil || !power.On {
+		return err
 	}
-	return err
+	return m.checkOpenFiles(ctx, uuid, at.live, want, power.Restart)
 }
 
 // changesLive are the names of changes that don't need the machine to be off: the next update makes them once the saved guest runs.
@@ -267,19 +278,31 @@ func (m Manager) reconcile(ctx context.Context, uuid string, at Observation, wan
 	if live == nil {
 		return now, nil, nil
 	}
-	if at.stored, err = m.ReadStored(ctx, uuid); err == nil && len(taken) > 0 { // other machines may have been waited for
-		live, err = m.readLive(ctx, uuid)
-	}
-	if err == nil {
-		live, err = m.attachInterfaces(ctx, uuid, at.stored, live, want)
-	}
-	if err == nil {
-		at.live, pending, err = m.attach(ctx, uuid, at.stored, live, was, want)
-	}
-	if err != nil {
+	at.live = live
+	if at, pending, err = m.plugIn(ctx, uuid, at, was, want, len(taken) > 0); err != nil {
 		return now, nil, m.revert(ctx, uuid, was, want, err)
 	}
 	return at, append(pending, domainxml.PendingRemovals(was, want)...), nil
+}
+
+// plugIn plugs in the new devices of an active domain, which the stored definition has by now. waited reports that other machines may have
+// been waited for.
+func (m Manager) plugIn(ctx context.Context, uuid string, at Observation, was, want domainxml.Machine,
+	waited bool,
+) (now Observation, pending []string, err error) {
+	if at.stored, err = m.ReadStored(ctx, uuid); err != nil {
+		return now, nil, err
+	}
+	if waited {
+		if at.live, err = m.readLive(ctx, uuid); err != nil {
+			return now, nil, err
+		}
+	}
+	if at.live, err = m.attachInterfaces(ctx, uuid, at.stored, at.live, want); err != nil {
+		return now, nil, err
+	}
+	at.live, pending, err = m.attach(ctx, uuid, at.stored, at.live, was, want)
+	return at, pending, err
 }
 
 // Delete destroys the domain, unless something would be lost that is nowhere else. One that is gone is no error. was is the machine in
@@ -289,13 +312,13 @@ func (m Manager) Delete(ctx context.Context, uuid string, was domainxml.Machine,
 	if errors.Is(err, host.ErrNotFound) {
 		return nil
 	}
-	if err == nil {
-		err = m.checkEnd(ctx, uuid, at, was)
-	}
-	if err == nil {
-		err = m.checkExchanged(ctx, uuid, at.live, was.Name)
-	}
 	if err != nil {
+		return err
+	}
+	if err := m.checkEnd(ctx, uuid, at, was); err != nil {
+		return err
+	}
+	if err := m.checkExchanged(ctx, uuid, at.live, was.Name); err != nil {
 		return err
 	}
 	return m.destroy(ctx, uuid, at, force)

@@ -143,8 +143,8 @@ func (s Server) address(protocol string) string {
 }
 
 // SameMaster reports whether a copy of was is also a copy of is. iSCSI and RBD need only the name for that, since storage that moves to
-// other servers keeps it; other protocols need a common server, and clear is false if there is none.
-func SameMaster(was, is Image) (same, clear bool) {
+// other servers keeps it; other protocols need a common server, and certain is false if there is none.
+func SameMaster(was, is Image) (same, certain bool) {
 	if SameStorage(was, is) {
 		return true, true
 	}

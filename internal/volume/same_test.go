@@ -153,7 +153,7 @@ func TestOverlap(t *testing.T) {
 	if !Overlap(whole, first) || !Overlap(second, whole) || !Overlap(first, first) || Overlap(first, second) || Overlap(iscsi(iqn+"/2", "a"), first) {
 		t.Error("what overlaps is taken for something else")
 	}
-	if same, clear := SameMaster(first, second); same || !clear {
+	if same, certain := SameMaster(first, second); same || !certain {
 		t.Error("another partition is the same master")
 	}
 }

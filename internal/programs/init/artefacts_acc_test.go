@@ -91,7 +91,7 @@ func readKernel(ctx context.Context) (*initramfs.Kernel, error) {
 	return initramfs.Read(&archive)
 }
 
-// MakeRoot makes a disk with a file system of the probe and the guest's files.
+// makeRoot makes a disk with a file system of the probe and the guest's files.
 func (g guest) makeRoot(t testing.TB, a *artefacts, folder, image string) {
 	t.Helper()
 	tree := filepath.Join(folder, "tree")

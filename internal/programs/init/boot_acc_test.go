@@ -56,7 +56,7 @@ const (
 	parameters = "console=ttyS0 quiet panic=-1 no_timer_check cryptomgr.notests rodata=off"
 )
 
-// Hardware is that of a guest with a root disk, in QEMU's words.
+// hardware is that of a guest with a root disk, in QEMU's words.
 func hardware(kernel, initrd, root, config string) []string {
 	return []string{
 		"-M", "pc,accel=tcg", "-m", "96", "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio", "-kernel", kernel, "-initrd", initrd,
@@ -66,7 +66,7 @@ func hardware(kernel, initrd, root, config string) []string {
 	}
 }
 
-// Boot runs the guest until it is off.
+// boot runs the guest until it is off.
 func (g guest) boot(t *testing.T, artefacts *artefacts) outcome {
 	t.Helper()
 	folder := t.TempDir()
@@ -75,7 +75,7 @@ func (g guest) boot(t *testing.T, artefacts *artefacts) outcome {
 	return observe(t, root, g.run(t, artefacts, folder, root))
 }
 
-// Run is boot with that root disk. It returns what the console has.
+// run is boot with that root disk. It returns what the console has.
 func (g guest) run(t *testing.T, artefacts *artefacts, folder, root string) string {
 	t.Helper()
 	g.config.Root = "root"
@@ -108,7 +108,7 @@ func (g guest) run(t *testing.T, artefacts *artefacts, folder, root string) stri
 	return console
 }
 
-// Follow reads the console to its end.
+// follow reads the console to its end.
 func (g guest) follow(t *testing.T, output io.Reader, monitor string) string {
 	t.Helper()
 	var console strings.Builder

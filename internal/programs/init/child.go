@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// ChildName is the name by which init starts itself, to become the program.
+	// childName is the name by which init starts itself, to become the program.
 	childName = "virtclaim-program"
-	// FailureFile is where the child writes why it could not become the program. It closes when it has.
+	// failureFile is where the child writes why it could not become the program. It closes when it has.
 	failureFile = 3
 )
 
-// BecomeProgram replaces this process, which has a mount namespace of its own, by the program.
+// becomeProgram replaces this process, which has a mount namespace of its own, by the program.
 func becomeProgram(ctx context.Context) {
 	unix.CloseOnExec(failureFile)
 	err := enterAndExecute(ctx)
@@ -61,7 +61,7 @@ func enterAndExecute(ctx context.Context) error {
 	return execute(path, config, user)
 }
 
-// AddSecrets adds the variables of disks, which only the program's own process knows.
+// addSecrets adds the variables of disks, which only the program's own process knows.
 func addSecrets(ctx context.Context, config *guestinit.Config) error {
 	all := map[string]string{}
 	maps.Copy(all, config.Environment)
@@ -93,7 +93,7 @@ func readEnvironment(ctx context.Context, serial string) (map[string]string, err
 	return guestinit.DecodeEnvironment(content)
 }
 
-// EnterRoot makes the root file system this process's root, with all that is mounted in it.
+// enterRoot makes the root file system this process's root, with all that is mounted in it.
 func enterRoot() error {
 	if err := unix.Chdir(sysroot); err != nil {
 		return err
@@ -107,7 +107,7 @@ func enterRoot() error {
 	return unix.Chdir("/")
 }
 
-// EnterFolder makes what is missing of the working directory the user's.
+// enterFolder makes what is missing of the working directory the user's.
 func enterFolder(folder string, user account) error {
 	_, missing := os.Stat(folder)
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // as container runtimes make it
@@ -142,7 +142,7 @@ func execute(path string, config guestinit.Config, user account) error {
 	return fmt.Errorf("entrypoint %q: %w", config.Arguments[0], explainRefusal(path, err))
 }
 
-// ReadOptional reads a file that an image need not have. A FIFO in its place would never end.
+// readOptional reads a file that an image need not have. A FIFO in its place would never end.
 func readOptional(path string) string {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

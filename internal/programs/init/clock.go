@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetClock sets the time if the kernel could not: it reads the clock before a module for it is loaded.
+// setClock sets the time if the kernel could not: it reads the clock before a module for it is loaded.
 func setClock() {
 	const firstPlausibleYear = 2020
 	if time.Now().Year() >= firstPlausibleYear {

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Say writes a line to the console. There are few, since the program writes there, too.
+// say writes a line to the console. There are few, since the program writes there, too.
 func say(format string, arguments ...any) {
 	_, _ = fmt.Fprintf(os.Stdout, "virtclaim: "+format+"\n", arguments...)
 }
 
-// OpenConsole makes the console the standard files, also where the initial RAM disk has no device for it.
+// openConsole makes the console the standard files, also where the initial RAM disk has no device for it.
 func openConsole() {
 	file, err := os.OpenFile("/dev/console", os.O_RDWR, 0)
 	if err != nil {
@@ -29,7 +29,7 @@ func openConsole() {
 	_ = file.Close()
 }
 
-// DrainConsole waits until the last words are out: without power the kernel's buffer is gone.
+// drainConsole waits until the last words are out: without power the kernel's buffer is gone.
 func drainConsole() { _ = unix.IoctlSetInt(unix.Stdout, unix.TCSBRK, 1) } // as tcdrain does
 
 func isTerminal(fd int) bool {
@@ -37,7 +37,7 @@ func isTerminal(fd int) bool {
 	return err == nil
 }
 
-// SayPanic keeps a mistake in a goroutine from ending process 1, and with it the kernel.
+// sayPanic keeps a mistake in a goroutine from ending process 1, and with it the kernel.
 func sayPanic() {
 	if mistake := recover(); mistake != nil {
 		say("a mistake in init: %v", mistake)

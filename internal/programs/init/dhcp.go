@@ -31,7 +31,7 @@ type dhcpClient struct {
 	address  netip.Prefix
 }
 
-// ConfigureByDHCP returns when the interface has an address, which is then renewed as long as the machine runs. If no server answers, it
+// configureByDHCP returns when the interface has an address, which is then renewed as long as the machine runs. If no server answers, it
 // returns an error, and goes on asking.
 func configureByDHCP(ctx context.Context, c *dhcpClient) error {
 	limit, cancel := context.WithTimeout(ctx, dhcpPatience)
@@ -52,7 +52,7 @@ func (c *dhcpClient) request(ctx context.Context) (*nclient4.Lease, error) {
 	return c.ask(func(client *nclient4.Client) (*nclient4.Lease, error) { return client.Request(ctx, c.options()...) })
 }
 
-// Options are what servers send only if they are asked for it, and the name by which they may list the machine.
+// options are what servers send only if they are asked for it, and the name by which they may list the machine.
 func (c *dhcpClient) options() []dhcpv4.Modifier {
 	options := []dhcpv4.Modifier{dhcpv4.WithRequestedOptions(
 		dhcpv4.OptionSubnetMask, dhcpv4.OptionRouter, dhcpv4.OptionDomainName, dhcpv4.OptionDomainNameServer, dhcpv4.OptionInterfaceMTU,
@@ -64,7 +64,7 @@ func (c *dhcpClient) options() []dhcpv4.Modifier {
 	return options
 }
 
-// Ask has a socket only as long as an answer is waited for: an open one would wake the machine for each packet.
+// ask has a socket only as long as an answer is waited for: an open one would wake the machine for each packet.
 func (c *dhcpClient) ask(question func(*nclient4.Client) (*nclient4.Lease, error)) (*nclient4.Lease, error) {
 	const firstTimeout, tries = time.Second, 4
 	attributes := c.link.Attrs()
@@ -81,7 +81,7 @@ func (c *dhcpClient) ask(question func(*nclient4.Client) (*nclient4.Lease, error
 	return lease, c.apply(lease.ACK)
 }
 
-// Keep renews a lease at half of its time. One that is refused, or over, is replaced by a new one.
+// keep renews a lease at half of its time. One that is refused, or over, is replaced by a new one.
 func (c *dhcpClient) keep(ctx context.Context, lease *nclient4.Lease) {
 	for {
 		timer := time.NewTimer(renewAfter(lease, time.Now()))
@@ -108,7 +108,7 @@ func (c *dhcpClient) keep(ctx context.Context, lease *nclient4.Lease) {
 	}
 }
 
-// RenewAfter is half of the lease's time, or of what remains of it.
+// renewAfter is half of the lease's time, or of what remains of it.
 func renewAfter(lease *nclient4.Lease, now time.Time) time.Duration {
 	if lease == nil {
 		return shortestRenewal

@@ -18,7 +18,7 @@ const (
 	longestSerial = 20
 )
 
-// AwaitDisk returns the device of the disk with the serial number. Disks appear some time after their driver is loaded.
+// awaitDisk returns the device of the disk with the serial number. Disks appear some time after their driver is loaded.
 func awaitDisk(ctx context.Context, serial string) (string, error) {
 	limit, cancel := context.WithTimeout(ctx, diskPatience)
 	defer cancel()

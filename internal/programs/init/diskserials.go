@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// DisksBySerial maps serial numbers to devices, of virtio and SCSI disks in /sys/block.
+// disksBySerial maps serial numbers to devices, of virtio and SCSI disks in /sys/block.
 func disksBySerial(blocks fs.FS) map[string]string {
 	disks := map[string]string{}
 	add := func(pattern string, parse func([]byte) string) {
@@ -29,7 +29,7 @@ func disksBySerial(blocks fs.FS) map[string]string {
 	return disks
 }
 
-// ParseUnitSerial reads the SCSI page with a unit's serial number, which follows a head of four bytes.
+// parseUnitSerial reads the SCSI page with a unit's serial number, which follows a head of four bytes.
 func parseUnitSerial(page []byte) string {
 	const head = 4
 	if len(page) < head {

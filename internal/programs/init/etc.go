@@ -48,7 +48,7 @@ func resolvFile(servers, search []string) string {
 	return text.String()
 }
 
-// WriteEtc replaces a file in the image's /etc. A link there, as resolv.conf often is, leads to what only the image's own init would make:
+// writeEtc replaces a file in the image's /etc. A link there, as resolv.conf often is, leads to what only the image's own init would make:
 // it is replaced, too.
 func writeEtc(root, name, content string) error {
 	folder, err := openFolder(root, "/etc")

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ProbeSize is how much of a disk tells its file system.
+// probeSize is how much of a disk tells its file system.
 const probeSize = 2048
 
 var errNoFileSystem = errors.New("the disk has no file system that is known here: format it with ext4, xfs or vfat first")
 
-// ProbeFileSystem tells a file system by the beginning of its disk.
+// probeFileSystem tells a file system by the beginning of its disk.
 func probeFileSystem(head []byte) (string, error) {
 	has := func(offset int, magic string) bool {
 		return len(head) >= offset+len(magic) && bytes.Equal(head[offset:offset+len(magic)], []byte(magic))
@@ -48,7 +48,7 @@ func fileSystemOf(device string) (string, error) {
 	return probeFileSystem(head[:read])
 }
 
-// GrowToDisk enlarges a mounted ext4 to its disk.
+// growToDisk enlarges a mounted ext4 to its disk.
 func growToDisk(device, folder string) error {
 	size, err := sizeOf(device)
 	if err != nil {

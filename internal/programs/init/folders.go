@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenFolder opens a folder below root, and makes what is missing of its path. Links are followed as the program will follow them:
+// openFolder opens a folder below root, and makes what is missing of its path. Links are followed as the program will follow them:
 // absolute ones begin at root, and none leaves it.
 func openFolder(root, name string) (*os.File, error) {
 	top, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -44,5 +44,5 @@ func openIn(top int, name string) (int, error) {
 	return unix.Openat2(top, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
 }
 
-// HandlePath names an open file, wherever its links have led.
+// handlePath names an open file, wherever its links have led.
 func handlePath(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.Fd()) }

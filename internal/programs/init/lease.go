@@ -26,7 +26,7 @@ func leasedPrefix(answer *dhcpv4.DHCPv4) (netip.Prefix, error) {
 	return netip.PrefixFrom(address, bits), nil
 }
 
-// LeasedRoutes are the classless ones if there are any: RFC 3442 says to ignore the router then.
+// leasedRoutes are the classless ones if there are any: RFC 3442 says to ignore the router then.
 func leasedRoutes(answer *dhcpv4.DHCPv4) []*dhcpv4.Route {
 	if routes := answer.ClasslessStaticRoute(); len(routes) > 0 {
 		return routes

@@ -15,7 +15,7 @@ import (
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// LookUp finds a program as a shell does: in the folders of path, or where its name says if that has a slash.
+// lookUp finds a program as a shell does: in the folders of path, or where its name says if that has a slash.
 func lookUp(name, path, folder string) (string, error) {
 	if strings.Contains(name, "/") {
 		if !filepath.IsAbs(name) {
@@ -56,7 +56,7 @@ func checkExecutable(path string) error {
 	return nil
 }
 
-// Environment adds what programs expect to what is configured.
+// environment adds what programs expect to what is configured.
 func environment(configured map[string]string, home, hostname string) []string {
 	all := map[string]string{"PATH": defaultPath, "HOME": home}
 	if hostname != "" {

@@ -41,7 +41,7 @@ func main() {
 	m.end(status)
 }
 
-// Live does all between power on and power off. A kernel whose process 1 ends panics, so even a mistake of this program becomes a status.
+// live does all between power on and power off. A kernel whose process 1 ends panics, so even a mistake of this program becomes a status.
 func (m *machine) live(ctx context.Context) (status guestinit.Status) {
 	defer func() {
 		if mistake := recover(); mistake != nil {
@@ -82,7 +82,7 @@ func (m *machine) bootAndRun(ctx context.Context) (int, error) {
 	return m.runProgram(ctx)
 }
 
-// End stops what still runs and powers off. Each step is tried, whatever became of the one before.
+// end stops what still runs and powers off. Each step is tried, whatever became of the one before.
 func (m *machine) end(status guestinit.Status) {
 	m.killAll()
 	m.unmountAll()

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ModuleList names the modules that every machine needs; with a dot and a file system appended, those of that file system: they take
+// moduleList names the modules that every machine needs; with a dot and a file system appended, those of that file system: they take
 // memory, of which a small machine has little, and few machines need them.
 const moduleList = "/modules.list"
 
-// LoadModules loads what a list names, in its order. What a missing module leads to is said later, by who needs it.
+// loadModules loads what a list names, in its order. What a missing module leads to is said later, by who needs it.
 func loadModules(list string) {
 	names, err := os.ReadFile(list)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

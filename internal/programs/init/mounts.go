@@ -25,7 +25,7 @@ type fileSystem struct {
 	optional     bool // not every kernel has it
 }
 
-// MountInitial mounts what init itself needs.
+// mountInitial mounts what init itself needs.
 func mountInitial() error {
 	for _, fs := range []fileSystem{
 		{kind: "proc", folder: "/proc"},
@@ -43,7 +43,7 @@ func mountInitial() error {
 	return nil
 }
 
-// MountAll mounts the root file system, what the program expects in it from the kernel, and the configured disks.
+// mountAll mounts the root file system, what the program expects in it from the kernel, and the configured disks.
 func (m *machine) mountAll(ctx context.Context) error {
 	if err := m.mountRoot(ctx); err != nil {
 		return fmt.Errorf("root disk: %w", err)
@@ -140,7 +140,7 @@ func linkStandardFiles(dev string) {
 	}
 }
 
-// UnmountAll leaves no file system that must be repaired at the next start. What something still holds is made read-only at least.
+// unmountAll leaves no file system that must be repaired at the next start. What something still holds is made read-only at least.
 func (m *machine) unmountAll() {
 	unix.Sync()
 	for i := len(m.mounted) - 1; i >= 0; i-- {

@@ -18,7 +18,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
 )
 
-// ConfigureNetwork prints what fails: the program may do without a network, and its owner sees more while it runs.
+// configureNetwork prints what fails: the program may do without a network, and its owner sees more while it runs.
 func (m *machine) configureNetwork(ctx context.Context) {
 	m.setHostname()
 	if err := writeEtc(sysroot, "hosts", hostsFile(m.config.Hostname)); err != nil {
@@ -114,7 +114,7 @@ func addAddress(link netlink.Link, prefix netip.Prefix) error {
 	return nil
 }
 
-// AddRoute sets a route; one without destination is the default. A gateway need not be in the interface's network, as with many hosters.
+// addRoute sets a route; one without destination is the default. A gateway need not be in the interface's network, as with many hosters.
 func addRoute(link netlink.Link, destination *net.IPNet, gateway net.IP) error {
 	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: destination, Gw: gateway}
 	switch {

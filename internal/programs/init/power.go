@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WatchPowerButton makes the power button, by which hosts shut down machines, a SIGPWR of process 1.
+// watchPowerButton makes the power button, by which hosts shut down machines, a SIGPWR of process 1.
 func (m *machine) watchPowerButton() {
 	names, _ := filepath.Glob("/sys/class/input/event*/device/name") // only a wrong pattern is an error
 	watched := false
@@ -52,7 +52,7 @@ func awaitPresses(events io.Reader) {
 	}
 }
 
-// EventSize is that of struct input_event on 64-bit systems: a time of 16 bytes, a type, a code and a value.
+// eventSize is that of struct input_event on 64-bit systems: a time of 16 bytes, a type, a code and a value.
 const eventSize = 24
 
 func isPress(event []byte) bool {

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// KillPatience is how long killed processes may take to end: one that waits for its storage may never.
+	// killPatience is how long killed processes may take to end: one that waits for its storage may never.
 	killPatience = 5 * time.Second
 	endPatience  = 2 * time.Second
 	// A program that a signal ends has this and the signal's number as exit code, as in shells.
 	signalBase = 128
 )
 
-// Listen collects signals from now on, so that none ends process 1 or gets lost.
+// listen collects signals from now on, so that none ends process 1 or gets lost.
 func (m *machine) listen() {
 	children, stop, others := make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(others) // all: a script that has its server reload may send SIGHUP
@@ -36,7 +36,7 @@ func (m *machine) listen() {
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_CAD_OFF)
 }
 
-// RunProgram runs the program until it ends for good.
+// runProgram runs the program until it ends for good.
 func (m *machine) runProgram(ctx context.Context) (int, error) {
 	allowAsInContainers()
 	var wait backoff
@@ -58,7 +58,7 @@ func (m *machine) runProgram(ctx context.Context) (int, error) {
 	}
 }
 
-// AllowAsInContainers has users other than root listen on all ports and ping, as container runtimes do: images are made for that.
+// allowAsInContainers has users other than root listen on all ports and ping, as container runtimes do: images are made for that.
 func allowAsInContainers() {
 	for file, value := range map[string]string{"ip_unprivileged_port_start": "0", "ping_group_range": "0 2147483647"} {
 		if err := os.WriteFile("/proc/sys/net/ipv4/"+file, []byte(value), 0o600); err != nil {
@@ -67,7 +67,7 @@ func allowAsInContainers() {
 	}
 }
 
-// StartProgram returns when the program has replaced the child, or the child has said why it can't.
+// startProgram returns when the program has replaced the child, or the child has said why it can't.
 func startProgram() (int, error) {
 	failure, childs, err := os.Pipe()
 	if err != nil {
@@ -92,7 +92,7 @@ func startProgram() (int, error) {
 	return pid, nil
 }
 
-// Await returns the program's exit code, and whether it was told to stop.
+// await returns the program's exit code, and whether it was told to stop.
 func (m *machine) await(pid int) (code int, stopped bool) {
 	var late, hopeless <-chan time.Time
 	stopping := m.stop
@@ -120,7 +120,7 @@ func (m *machine) await(pid int) (code int, stopped bool) {
 	}
 }
 
-// Pause waits before a restart. False if the machine is stopped meanwhile.
+// pause waits before a restart. False if the machine is stopped meanwhile.
 func (m *machine) pause(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -138,7 +138,7 @@ func (m *machine) pause(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// Reap collects ended processes, also those whose parents ended before them, and returns the exit code of one of them.
+// reap collects ended processes, also those whose parents ended before them, and returns the exit code of one of them.
 func reap(wanted int) (code int, ended bool) {
 	for {
 		var status unix.WaitStatus
@@ -162,7 +162,7 @@ func exitCode(status unix.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// KillAll ends what the program has left.
+// killAll ends what the program has left.
 func (m *machine) killAll() {
 	for _, step := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 		if err := unix.Kill(-1, step); err != nil {
@@ -174,7 +174,7 @@ func (m *machine) killAll() {
 	}
 }
 
-// AwaitNone waits until process 1 has no children: all other processes are, or become, its own.
+// awaitNone waits until process 1 has no children: all other processes are, or become, its own.
 func (m *machine) awaitNone(limit time.Duration) bool {
 	late := time.After(limit)
 	for {

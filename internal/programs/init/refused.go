@@ -20,7 +20,7 @@ var architectures = map[elf.Machine]string{
 	elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x", elf.EM_LOONGARCH: "loong64", elf.EM_MIPS: "mips",
 }
 
-// ExplainRefusal says why the kernel did not execute a program that exists: its own words are about the file, and mean what that names.
+// explainRefusal says why the kernel did not execute a program that exists: its own words are about the file, and mean what that names.
 func explainRefusal(path string, refusal error) error {
 	interpreter, architecture := inspectProgram(path)
 	switch {
@@ -37,7 +37,7 @@ func explainRefusal(path string, refusal error) error {
 	return fmt.Errorf("%s: %w", path, refusal)
 }
 
-// InspectProgram returns what runs a program, and what it runs on, as far as the file says it.
+// inspectProgram returns what runs a program, and what it runs on, as far as the file says it.
 func inspectProgram(path string) (interpreter, architecture string) {
 	file, err := os.Open(path)
 	if err != nil {

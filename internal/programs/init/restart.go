@@ -22,7 +22,7 @@ func restarts(policy string, code int) bool {
 // A backoff keeps a program that always fails from using up the host.
 type backoff struct{ last time.Duration }
 
-// Next returns how long to wait after a run of that length.
+// next returns how long to wait after a run of that length.
 func (b *backoff) next(ran time.Duration) time.Duration {
 	if ran >= goodRun || b.last == 0 {
 		b.last = firstBackoff

@@ -10,7 +10,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
 )
 
-// WriteStatus writes through the device's cache, which it has in common with a mounted ext4.
+// writeStatus writes through the device's cache, which it has in common with a mounted ext4.
 func writeStatus(device string, status guestinit.Status) error {
 	if device == "" {
 		return nil

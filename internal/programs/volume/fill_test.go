@@ -218,14 +218,14 @@ func noDigest() (string, error) { return "", nil }
 
 // Who uses the filesystem may have put links, pipes and folders where the record is written.
 func TestRecord_BesideThingsOfOthers(t *testing.T) {
-	for name, make := range map[string]func(path string) error{
+	for name, create := range map[string]func(path string) error{
 		"link":   func(path string) error { return os.Symlink(diskImage, path) },
 		"pipe":   func(path string) error { return unix.Mkfifo(path, 0o600) },
 		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
 		for _, file := range []string{recordFile, "." + recordFile} {
 			folder, content := inMemory(t), disk(3)
-			if err := make(filepath.Join(folder, file)); err != nil {
+			if err := create(filepath.Join(folder, file)); err != nil {
 				t.Fatal(err)
 			}
 			if _, ok := readRecord(folder); ok {

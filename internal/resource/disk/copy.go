@@ -19,17 +19,7 @@ import (
 
 // prepareMaster checks and measures a master, and sets the check for its writers.
 func (r *disk) prepareMaster(ctx context.Context, h *host.Host, on content.Host, spec *content.Spec, diags *diag.Diagnostics) error {
-	seen, err := content.InspectChain(ctx, on, spec.Master.Images)
-	if err == nil {
-		err = content.RecognizeChain(ctx, on, spec.Master.Images, seen)
-	}
-	if err == nil {
-		err = measureMaster(ctx, h, on, spec, diags) // with the one look at a file that needs its head
-	}
-	if err == nil {
-		err = content.CheckMasterRecords(ctx, on, spec.Master.Images)
-	}
-	if err != nil {
+	if err := checkMaster(ctx, h, on, spec, diags); err != nil {
 		return fmt.Errorf("the master: %w", err)
 	}
 	if spec.Capacity == 0 {
@@ -41,6 +31,21 @@ func (r *disk) prepareMaster(ctx context.Context, h *host.Host, on content.Host,
 	}
 	r.admit(h, spec, diags)
 	return nil
+}
+
+// checkMaster checks and measures a master.
+func checkMaster(ctx context.Context, h *host.Host, on content.Host, spec *content.Spec, diags *diag.Diagnostics) error {
+	seen, err := content.InspectChain(ctx, on, spec.Master.Images)
+	if err != nil {
+		return err
+	}
+	if err := content.RecognizeChain(ctx, on, spec.Master.Images, seen); err != nil {
+		return err
+	}
+	if err := measureMaster(ctx, h, on, spec, diags); err != nil { // with the one look at a file that needs its head
+		return err
+	}
+	return content.CheckMasterRecords(ctx, on, spec.Master.Images)
 }
 
 // measureMaster sets the master's capacity to what its storage has. Kubernetes does not compare the capacity of a PersistentVolume with
@@ -130,74 +135,89 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if size == 0 || !known {
 		return nil
 	}
+	top, hasSize := own.Images[0], own.Capacity != nil && size <= *own.Capacity
 	domains, err := guard.List(ctx, h)
 	if err != nil {
 		return err
 	}
-	if err := guard.External(h.Key, domains, own.Images[0]); err != nil {
-		if own.Capacity != nil && size <= *own.Capacity {
-			return nil // it already has that size
+	if err := guard.External(h.Key, domains, top); err != nil {
+		if hasSize {
+			return nil
 		}
 		return err
 	}
-	users, err := guard.UsersAmong(ctx, h.Key, h, domains, own.Images[0])
+	users, err := guard.UsersAmong(ctx, h.Key, h, domains, top)
 	if err != nil {
 		return err
 	}
 	users = slices.DeleteFunc(users, func(u guard.Use) bool { // except for those that run with a deleted file
-		return u.Live && u.Depth == 0 && volume.IsRemade(u.Image(), own.Images[0])
+		return u.Live && u.Depth == 0 && volume.IsRemade(u.Image(), top)
 	})
-	read := func(u guard.Use) bool { return u.Live && (u.Depth > 0 || u.Device.Ephemeral) }
 	is, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
-	if errors.Is(err, host.ErrUndescribed) && own.Capacity != nil && size <= *own.Capacity {
-		return nil // the size does not change, so other changes need no description
+	if errors.Is(err, host.ErrUndescribed) && hasSize {
+		return nil // other changes need no description
 	}
-	for _, u := range users {
-		if u.Live && !read(u) {
-			if own.Capacity == nil || size > *own.Capacity {
-				if err := checkGuest(ctx, h, u, own.Images[0]); err != nil {
-					return err
-				}
-			}
-			if err == nil {
-				err = content.NoteGrowth(ctx, h, is, own.Images[0], size)
-			}
-			if err != nil && !errors.Is(err, host.ErrNotFound) {
-				return err
-			}
-			return h.GrowDevice(ctx, u.UUID, u.Device.Target, size)
-		}
+	if n := slices.IndexFunc(users, func(u guard.Use) bool { return u.Live && !onlyReads(u) }); n >= 0 {
+		return growThrough(ctx, h, users[n], top, is, err, size, hasSize)
 	}
 	if err != nil {
 		return err
 	}
-	if capacityAs(own.Images[0].Format, is) >= size { // never shrink a disk that was grown outside of Terraform
+	if capacityAs(top.Format, is) >= size { // never shrink a disk that was grown outside of Terraform
 		return nil
 	}
 	if err := guard.HostsOf(r.Provider.Hosts).CheckUses(ctx, users); err != nil {
 		return err
 	}
-	if n := slices.IndexFunc(users, read); n >= 0 {
+	if n := slices.IndexFunc(users, onlyReads); n >= 0 {
 		return fmt.Errorf("%w: domain %s runs on an overlay of it. Stop that while the disk grows", guard.ErrInUse, users[n].Domain)
 	}
+	if err := checkStored(ctx, h, is, own, domains); err != nil {
+		return err
+	}
+	return resize(ctx, h, is, own, size)
+}
+
+// onlyReads reports whether a domain runs on an overlay of the disk.
+func onlyReads(u guard.Use) bool { return u.Live && (u.Depth > 0 || u.Device.Ephemeral) }
+
+// growThrough grows a disk through the domain that runs on it, also if its volume is gone. failed is the error of looking for the volume;
+// what the domain has open is checked before that counts.
+func growThrough(ctx context.Context, h *host.Host, u guard.Use, top volume.Image, is host.StorageVolume, failed error, size int64,
+	hasSize bool,
+) error {
+	if !hasSize {
+		if err := checkGuest(ctx, h, u, top); err != nil {
+			return err
+		}
+	}
+	if failed == nil {
+		failed = content.NoteGrowth(ctx, h, is, top, size)
+	}
+	if failed != nil && !errors.Is(failed, host.ErrNotFound) {
+		return failed
+	}
+	return h.GrowDevice(ctx, u.UUID, u.Device.Target, size)
+}
+
+// checkStored refuses to grow a disk whose chain is not the recorded one, or that a domain writes to.
+func checkStored(ctx context.Context, h *host.Host, is host.StorageVolume, own volume.Volume, domains []domainxml.Definitions) error {
 	seen, err := content.See(ctx, h, is, own.Images[0].Format)
 	if err != nil {
 		return err
 	}
 	below, err := content.InspectChain(ctx, h, own.Images[1:])
-	if err == nil {
-		err = content.RecognizeChain(ctx, h, own.Images, append([]*content.Seen{seen}, below...)) // QEMU would open what a header names
-	}
 	if err != nil {
 		return err
 	}
-	if err := content.Recheck(ctx, h, own.Images); err != nil { // or what a pod has put in place of a claim's file
+	// QEMU would open what a header names.
+	if err := content.RecognizeChain(ctx, h, own.Images, append([]*content.Seen{seen}, below...)); err != nil {
 		return err
 	}
-	if err := content.CheckWriter(ctx, h, is.Pool, own.Images[0].Name, content.OpenedBy(domains)); err != nil {
+	if err := content.Recheck(ctx, h, own.Images); err != nil { // a pod may have put something in place of a claim's file
 		return err
 	}
-	return resize(ctx, h, is, own, size)
+	return content.CheckWriter(ctx, h, is.Pool, own.Images[0].Name, content.OpenedBy(domains))
 }
 
 // checkGuest refuses to grow a disk through a running domain that has something else open: the file in another format, or a file that was
@@ -228,10 +248,10 @@ func resize(ctx context.Context, h *host.Host, is host.StorageVolume, own volume
 		return h.ResizeVolume(ctx, is.Pool, is.Name, size)
 	}
 	xml, err := domainxml.WritableDiskXML(own)
-	if err == nil {
-		err = content.NoteGrowth(ctx, h, is, own.Images[0], size)
-	}
 	if err != nil {
+		return err
+	}
+	if err := content.NoteGrowth(ctx, h, is, own.Images[0], size); err != nil {
 		return err
 	}
 	return h.Resize(ctx, xml, size)

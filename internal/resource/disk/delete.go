@@ -50,39 +50,42 @@ func (r *disk) delete(
 	is, domains, err := removable(ctx, h, pool, name, top, diags)
 	isReplaced := errors.Is(err, content.ErrReplaced)
 	isMissing := errors.Is(err, host.ErrNotFound) && !isReplaced
-	switch {
-	case isMissing && leavesUnmounted(ctx, h, state, private, diags):
-		return nil
-	case isMissing:
+	if isMissing {
+		if leavesUnmounted(ctx, h, state, private, diags) {
+			return nil
+		}
 		err = refuseMissing(ctx, h, top)
-	case isReplaced:
-		err = nil
 	}
-	if err == nil && !isReplaced { // the name of a missing volume may still be in use
-		err = r.detach(ctx, h, domains, top, owners, func() ([]domainxml.Definitions, error) {
+	if err != nil && !isReplaced {
+		return err
+	}
+	if !isReplaced { // the name of a missing volume may still be in use
+		if err := r.detach(ctx, h, domains, top, owners, func() ([]domainxml.Definitions, error) {
 			_, domains, err := removable(ctx, h, pool, name, top, diags)
 			return domains, err
-		})
+		}); err != nil {
+			return err
+		}
 	}
-	switch {
-	case err != nil:
-	case isMissing || isReplaced:
+	if isMissing || isReplaced {
 		err = content.Disown(ctx, h, pool, name, top.Generation)
-	default:
+	} else {
 		err = r.Provider.Content.Remove(ctx, h.Key, h, pool, name, top.Generation)
+	}
+	if err != nil {
+		return err
 	}
 	bases := sharedBases(own)
 	if is != nil && content.IsBase(is.Backing) && len(bases) == 0 { // the header of a raw disk may have kept a shared image
 		bases = []string{filepath.Base(is.Backing)}
 	}
-	if err == nil && len(bases) > 0 {
+	if len(bases) > 0 {
 		// an error keeps the disk in the state, so that the next destroy tries again
-		err = r.Provider.Content.CollectGarbage(ctx, h.Key, h, pool, bases...)
+		if err := r.Provider.Content.CollectGarbage(ctx, h.Key, h, pool, bases...); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = content.ForgetMasterRecord(ctx, h, own.Images)
-	}
-	return err
+	return content.ForgetMasterRecord(ctx, h, own.Images)
 }
 
 // removable is content.Removable, after what libvirt has left of ephemeral disks is removed.

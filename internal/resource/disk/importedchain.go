@@ -106,7 +106,7 @@ func isSameChain(a, b []volume.Image, host string) bool {
 	for n := range min(len(a), len(b)) {
 		was, is := a[n], b[n]
 		was.Hosts, is.Hosts = []string{host}, []string{host}
-		if same, clear := volume.SameMaster(was, is); clear && !same {
+		if same, certain := volume.SameMaster(was, is); certain && !same {
 			return false
 		}
 	}

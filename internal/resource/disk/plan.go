@@ -307,12 +307,12 @@ func (m model) otherMaster(ctx context.Context, state model, diags *diag.Diagnos
 		// a clone does not depend on a master that is recreated, or deleted outside of Terraform
 		was.Images[0].Generation = is.Images[0].Generation
 	}
-	same, clear := volume.SameMaster(was.Images[0], is.Images[0])
-	if !clear {
+	same, certain := volume.SameMaster(was.Images[0], is.Images[0])
+	if !certain {
 		diags.AddAttributeError(sourcePath, "The identity of the master is not known", fmt.Sprintf(
 			"The master was %s and is %s now, on servers none of which was one of its servers before. If it is the same storage, "+
 				"move it with a server in common. If it is not, recreate the disk: terraform apply -replace=<address of this resource>.",
 			was.Images[0].Name, is.Images[0].Name))
 	}
-	return clear && !same
+	return certain && !same
 }

@@ -141,21 +141,21 @@ func (r *kernel) remove(ctx context.Context, h *host.Host, m model, ids identiti
 	}
 	pool, name := m.Pool.ValueString(), m.Name.ValueString()
 	err = r.removeVolume(ctx, h, domains, pool, initrdName(name), ids.Initrd)
-	if err == nil && ids.Kernel != "" {
-		err = r.removeVolume(ctx, h, domains, pool, name, ids.Kernel)
+	if err != nil || ids.Kernel == "" {
+		return err
 	}
-	return err
+	return r.removeVolume(ctx, h, domains, pool, name, ids.Kernel)
 }
 
 func (r *kernel) removeVolume(ctx context.Context, h *host.Host, domains []domainxml.Definitions, pool, name, generation string) error {
 	_, err := content.Removable(ctx, h, domains, pool, name, "raw", generation)
-	if err != nil && !errors.Is(err, host.ErrNotFound) {
+	if errors.Is(err, host.ErrNotFound) {
+		return content.Disown(ctx, h, pool, name, generation)
+	}
+	if err != nil {
 		return err
 	}
-	if err == nil {
-		return r.Provider.Content.Remove(ctx, h.Key, h, pool, name, generation)
-	}
-	return content.Disown(ctx, h, pool, name, generation)
+	return r.Provider.Content.Remove(ctx, h.Key, h, pool, name, generation)
 }
 
 // seen is what a host has of a kernel.
@@ -179,34 +179,45 @@ func (r *kernel) observe(ctx context.Context, h *host.Host, m model, ids *identi
 		if *v.id == "" && !isImported {
 			continue // the kernel is the user's
 		}
-		is, err := h.Volume(ctx, pool, v.name)
-		var as *content.Seen
-		if err = content.Described(err, "raw"); err == nil {
-			as, err = content.See(ctx, h, is, "raw")
-		}
-		if err == nil && isImported {
-			*v.id = as.ID
-		}
-		if err == nil {
-			err = content.Recognize(as, "raw", *v.id)
-		}
-		switch {
-		case errors.Is(err, host.ErrNotFound):
+		path, err := recognize(ctx, h, pool, v.name, v.id, isImported)
+		if errors.Is(err, host.ErrNotFound) {
 			s.missing = v.name
 			continue
-		case err != nil:
+		}
+		if err != nil {
 			return s, err
 		}
-		*v.path = is.Path
+		*v.path = path
 	}
 	if m.Architecture.IsNull() && s.missing == "" {
-		head, err := h.VolumePart(ctx, pool, name, 0, 64<<10)
-		if err == nil {
-			s.architecture, err = initramfs.ArchitectureOf(head)
-		}
-		return s, err
+		s.architecture, err = architectureOf(ctx, h, pool, name)
 	}
-	return s, nil
+	return s, err
+}
+
+// recognize returns the path of the volume with that identity, which is set before if the volume is being imported.
+func recognize(ctx context.Context, h *host.Host, pool, name string, id *string, isImported bool) (path string, err error) {
+	is, err := h.Volume(ctx, pool, name)
+	if err := content.Described(err, "raw"); err != nil {
+		return "", err
+	}
+	as, err := content.See(ctx, h, is, "raw")
+	if err != nil {
+		return "", err
+	}
+	if isImported {
+		*id = as.ID
+	}
+	return is.Path, content.Recognize(as, "raw", *id)
+}
+
+// architectureOf is that of the kernel in a volume.
+func architectureOf(ctx context.Context, h *host.Host, pool, name string) (string, error) {
+	head, err := h.VolumePart(ctx, pool, name, 0, 64<<10)
+	if err != nil {
+		return "", err
+	}
+	return initramfs.ArchitectureOf(head)
 }
 
 // checkImport refuses what is no kernel with its initial RAM disk.
@@ -219,9 +230,6 @@ func checkImport(ctx context.Context, h *host.Host, pool, name string) error {
 			return err
 		}
 	}
-	head, err := h.VolumePart(ctx, pool, name, 0, 64<<10)
-	if err == nil {
-		_, err = initramfs.ArchitectureOf(head)
-	}
+	_, err := architectureOf(ctx, h, pool, name)
 	return err
 }

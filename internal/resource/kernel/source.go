@@ -23,7 +23,6 @@ func (r *kernel) read(ctx context.Context, h *host.Host, s sourceModel) (k *init
 	if architecture == "" {
 		return nil, "", fmt.Errorf("the host is of the architecture %s, and container images are run on x86_64 and aarch64", machine)
 	}
-	var from io.ReadCloser
 	switch s.kind() {
 	case fromHost:
 		return &initramfs.Kernel{Architecture: architecture}, "", nil
@@ -32,23 +31,33 @@ func (r *kernel) read(ctx context.Context, h *host.Host, s sourceModel) (k *init
 	case fromURL:
 		is := image.URL{URL: s.URL.URL.ValueString(), Checksum: s.URL.Checksum.ValueString()}
 		digest = is.Checksum
-		from, err = is.OpenFile(ctx)
+		k, err = readFile(is.OpenFile(ctx))
 	case fromFile:
 		is := image.LocalFile{Path: s.File.Path.ValueString()}
-		if is.Digest, err = is.Hash(ctx); err == nil {
-			digest = is.Digest
-			from, err = is.OpenFile(ctx)
+		if is.Digest, err = is.Hash(ctx); err != nil {
+			return nil, "", err
 		}
+		digest = is.Digest
+		k, err = readFile(is.OpenFile(ctx))
 	}
-	if err == nil && from != nil {
-		k, err = initramfs.Read(from)
-		_ = from.Close()
+	if err != nil {
+		return nil, "", err
 	}
-	if err == nil && k.Architecture != architecture {
-		err = fmt.Errorf("the kernel is for %s, and the host is of the architecture %s. Take one for %s", k.Architecture, machine,
+	if k.Architecture != architecture {
+		return nil, "", fmt.Errorf("the kernel is for %s, and the host is of the architecture %s. Take one for %s", k.Architecture, machine,
 			architecture)
 	}
-	return k, digest, err
+	return k, digest, nil
+}
+
+// readFile reads the kernel of a file that was opened, unless that failed.
+func readFile(from io.ReadCloser, err error) (*initramfs.Kernel, error) {
+	if err != nil {
+		return nil, err
+	}
+	k, err := initramfs.Read(from)
+	_ = from.Close()
+	return k, err
 }
 
 func (r *kernel) readImage(ctx context.Context, h *host.Host, from interface {

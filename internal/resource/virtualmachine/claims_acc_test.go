@@ -175,8 +175,8 @@ func TestAccVolumeBinding_EachKindOfClaim(t *testing.T) {
 	config, console := acctest.Provider(l, "kinds"), acctest.NewConsole(t)
 	var disks []string
 	checks := []resource.TestCheckFunc{}
-	for name, make := range kinds {
-		k := make(t, l)
+	for name, create := range kinds {
+		k := create(t, l)
 		acctest.AddClaim(t, l, lab.ClaimSpec{
 			Namespace: "kinds", Name: name, Source: &k.source, Size: acctest.StorageSize, Filesystem: k.filesystem, NodeAffinity: onNode(k.node),
 		})

@@ -80,53 +80,63 @@ func (r *virtualMachine) Create(ctx context.Context, req resource.CreateRequest,
 			fmt.Sprintf("Another resource of this configuration makes the machine %s. Give each its own name.", name))
 		return
 	}
-	uuid, runs, err := "", false, error(nil)
-	r.Provider.RetryTaken(ctx, func() bool {
-		uuid, runs, err = mgr.Define(ctx, want)
-		return errors.Is(err, machine.ErrNameTaken)
-	})
+	uuid, runs, err := r.define(ctx, mgr, want)
 	if err != nil {
 		r.Provider.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be defined", err)
 		return
 	}
 	plan.UUID = types.StringValue(uuid)
-	is, _, err := mgr.Observe(ctx, uuid)
-	if err == nil {
-		plan.complete(ctx, is)
-		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	if err = plan.start(ctx, mgr, want, resp); err == nil {
+		return
 	}
-	if err == nil {
-		err = mgr.AcquireAndStart(ctx, uuid, want, plan.Running.ValueBool())
-	}
-	if err == nil {
-		err = plan.finalize(ctx, mgr, want, &resp.Diagnostics)
-		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
-	}
+	summary := "The machine could not be started"
 	switch {
 	case errors.Is(err, machine.ErrTakenOver):
-		resp.State.RemoveResource(ctx)
-		r.Provider.ReleaseName(name)
-		addError(&resp.Diagnostics, plan, "The machine is in another state", err)
-	case err != nil && runs:
+		summary = "The machine is in another state"
+	case runs:
 		// Its guest may have run for long, and have data to lose.
-		resp.State.RemoveResource(ctx)
-		r.Provider.ReleaseName(name)
-		addError(&resp.Diagnostics, plan, "The machine could not be started", fmt.Errorf("%w\n\nAn interrupted apply has left it running, "+
-			"and it is left so: the next apply goes on with it", err))
-	case err != nil:
+		err = fmt.Errorf("%w\n\nAn interrupted apply has left it running, "+
+			"and it is left so: the next apply goes on with it", err)
+	default:
 		if undo := mgr.RevertCreation(ctx, uuid); undo != nil {
-			err = fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo)
-		} else {
-			resp.State.RemoveResource(ctx)
-			r.Provider.ReleaseName(name)
+			addError(&resp.Diagnostics, plan, summary,
+				fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo))
+			return
 		}
-		addError(&resp.Diagnostics, plan, "The machine could not be started", err)
 	}
+	resp.State.RemoveResource(ctx)
+	r.Provider.ReleaseName(name)
+	addError(&resp.Diagnostics, plan, summary, err)
+}
+
+// define defines the machine, again while this apply destroys one of its name.
+func (r *virtualMachine) define(ctx context.Context, mgr machine.Manager, want domainxml.Machine) (uuid string, runs bool, err error) {
+	r.Provider.RetryTaken(ctx, func() bool {
+		uuid, runs, err = mgr.Define(ctx, want)
+		return errors.Is(err, machine.ErrNameTaken)
+	})
+	return uuid, runs, err
+}
+
+// start writes the state of a machine that has just been defined, starts it, and finalizes it.
+func (m *model) start(ctx context.Context, mgr machine.Manager, want domainxml.Machine, resp *resource.CreateResponse) error {
+	is, _, err := mgr.Observe(ctx, m.UUID.ValueString())
+	if err != nil {
+		return err
+	}
+	m.complete(ctx, is)
+	resp.Diagnostics.Append(resp.State.Set(ctx, *m)...)
+	if err := mgr.AcquireAndStart(ctx, m.UUID.ValueString(), want, m.Running.ValueBool()); err != nil {
+		return err
+	}
+	err = m.finalize(ctx, mgr, want, &resp.Diagnostics)
+	resp.Diagnostics.Append(resp.State.Set(ctx, *m)...)
+	return err
 }
 
 // finalize sets what is known only after the start, and then marks the creation as finished: an interrupted one is resumed by the next
-// apply. Other errors than errTakenOver are warnings, because Terraform would destroy the machine.
+// apply. Other errors than machine.ErrTakenOver are warnings, because Terraform would destroy the machine.
 func (m *model) finalize(ctx context.Context, mgr machine.Manager, want domainxml.Machine, diags *diag.Diagnostics) error {
 	m.await(ctx, mgr, diags)
 	ctx, cancel := revert.Context(ctx) // the waiting may have used up the timeout
@@ -251,14 +261,13 @@ func (r *virtualMachine) Delete(ctx context.Context, req resource.DeleteRequest,
 		return
 	}
 	err := r.manager(h, state.Host.ValueString()).Delete(ctx, state.UUID.ValueString(), state.was(ctx), state.ForceStop.ValueBool())
-	if err == nil {
-		r.Provider.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
-		for _, name := range state.names() {
-			r.Provider.RemovedDisks.Store(name, state.Disks)
-		}
-	}
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be removed", state.ofDestroy(err))
+		return
+	}
+	r.Provider.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
+	for _, name := range state.names() {
+		r.Provider.RemovedDisks.Store(name, state.Disks)
 	}
 }
 

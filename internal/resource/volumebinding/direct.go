@@ -209,11 +209,7 @@ func (f fileModel) source(context.Context, given, *diag.Diagnostics) direct.Sour
 	return direct.File{Path: f.Path.ValueString(), Format: f.Format.ValueString()}
 }
 
-type blockModel struct {
-	open
-	Path   types.String `tfsdk:"path"`
-	Format types.String `tfsdk:"format"`
-}
+type blockModel struct{ fileModel }
 
 func (b blockModel) source(context.Context, given, *diag.Diagnostics) direct.Source {
 	return direct.Block{Path: b.Path.ValueString()}

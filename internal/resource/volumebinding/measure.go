@@ -43,10 +43,10 @@ func (r *binding) prepare(
 	hosts := v.Images[0].Hosts
 	if c := m.claim(ctx, diags); c != nil && c.CreateDiskImage.ValueBool() && claimed != nil {
 		h, err := r.Provider.Hosts.Host(hosts[0])
-		if err == nil {
-			err = content.MakeDiskImage(ctx, h, v.Images[0].Name, *claimed)
-		}
 		if err != nil {
+			return err
+		}
+		if err := content.MakeDiskImage(ctx, h, v.Images[0].Name, *claimed); err != nil {
 			return err
 		}
 	}
@@ -61,17 +61,20 @@ func (r *binding) prepare(
 		return nil
 	}
 	found, key, err := r.measure(ctx, *v, hosts, diags)
-	if err == nil && known != alreadySeen {
-		err = r.checkFormat(ctx, m, *v, key, found.Head, known, diags)
+	if err != nil {
+		return err
 	}
-	var bytes int64
-	if err == nil {
-		bytes, err = content.CapacityAs(v.Images[0].Format, found)
+	if known != alreadySeen {
+		if err := r.checkFormat(ctx, m, *v, key, found.Head, known, diags); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		v.Capacity = &bytes
+	bytes, err := content.CapacityAs(v.Images[0].Format, found)
+	if err != nil {
+		return err
 	}
-	return err
+	v.Capacity = &bytes
+	return nil
 }
 
 // measureAgain is prepare for an update. A claim that was recreated is measured like one that is bound for the first time. Otherwise a
@@ -137,10 +140,10 @@ func (r *binding) open(ctx context.Context, key string, v volume.Volume, diags *
 	if err == nil && found.Size == 0 {
 		err = errors.New("it has a size of 0 bytes")
 	}
-	if err == nil {
-		return found, nil
+	if err != nil {
+		return found, explainOpen(err, key, top)
 	}
-	return found, explainOpen(err, key, top)
+	return found, nil
 }
 
 // explainOpen adds to the error of opening an image how its storage is asked for it.

@@ -248,14 +248,14 @@ func (m model) otherUnit(ctx context.Context, state model, diags *diag.Diagnosti
 	if was.Images[0].Format != is.Images[0].Format {
 		return true // another format requires a replacement, which checks the header that a guest may have written
 	}
-	same, clear := volume.SameMaster(was.Images[0], is.Images[0])
-	if !clear {
+	same, certain := volume.SameMaster(was.Images[0], is.Images[0])
+	if !certain {
 		diags.AddAttributeError(sourcePath.AtName(name), "The identity of the storage is not known",
 			fmt.Sprintf("All servers of %s are others now, so virtclaim can't tell whether it moved or is something else of the same "+
 				"name. If it moved, keep one of the old servers for one apply where the protocol takes several. If it is other storage, "+
 				"give the binding another name, or replace it: terraform apply -replace=<address of this resource>.", is.Images[0].Name))
 	}
-	return clear && !same
+	return certain && !same
 }
 
 func differs(was, is attr.Value) bool { return !is.IsUnknown() && !is.Equal(was) }

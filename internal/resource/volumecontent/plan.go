@@ -122,15 +122,15 @@ func (m *model) planVolume(ctx context.Context, capacity *int64) {
 // written before.
 func (m *model) planChange(ctx context.Context, state model, v volume.Volume, known bool, resp *resource.ModifyPlanResponse) (writes bool) {
 	was, _ := state.target(ctx, &resp.Diagnostics)
-	other, clear := isOther(was, v)
-	if known && other && clear {
+	other, certain := isOther(was, v)
+	if known && other && certain {
 		resp.RequiresReplace = append(resp.RequiresReplace, targetPath)
 		warnOfErasing(ctx, state, &resp.Diagnostics)
 		m.ID = types.StringUnknown()
 		m.planNew(ctx, v, known, &resp.Diagnostics)
 		return true
 	}
-	if known && !clear {
+	if known && !certain {
 		resp.Diagnostics.AddAttributeWarning(targetPath, "The storage has another address", fmt.Sprintf("%s has no server in common with "+
 			"the storage that was filled. It is taken for the same volume, under another address, and is not written to. If it is "+
 			"another one, fill it by another resource, or replace this one (-replace).", v.Images[0].Name))
@@ -162,20 +162,20 @@ func overwritten(v volume.Volume) string {
 }
 
 // isOther reports whether two volumes are different storage, and whether that is clear: storage may have got another address.
-func isOther(was, is volume.Volume) (other, clear bool) {
+func isOther(was, is volume.Volume) (other, certain bool) {
 	if len(was.Images) == 0 || len(is.Images) == 0 || is.Images[0].Name == "" {
 		return false, true
 	}
 	a, b := was.Images[0], is.Images[0]
 	a.Generation, b.Generation = "", ""
-	same, clear := volume.SameMaster(a, b)
+	same, certain := volume.SameMaster(a, b)
 	if same && b.Protocol == "rbd" { // an image may be copied to another cluster, but is filled in one
-		clear = volume.SameStorage(a, b)
+		certain = volume.SameStorage(a, b)
 	}
-	if !clear && a.Binding == b.Binding && volume.ParseBinding(a.Binding).Claim != "" {
+	if !certain && a.Binding == b.Binding && volume.ParseBinding(a.Binding).Claim != "" {
 		return false, true // the claim is the volume
 	}
-	return !same, clear
+	return !same, certain
 }
 
 // rewrites reports whether the configured content is known to be other content than was written, or what was written is not complete.
@@ -200,8 +200,8 @@ func (m model) rewrites(ctx context.Context, state model, diags *diag.Diagnostic
 	}
 	if master, known := m.master(ctx, diags); known {
 		before, _ := state.master(ctx, diags)
-		same, clear := volume.SameMaster(before.Images[0], master.Images[0])
-		return clear && !same
+		same, certain := volume.SameMaster(before.Images[0], master.Images[0])
+		return certain && !same
 	}
 	return len(is.OtherContent(was.Source, state.Digest, sourcePath)) > 0
 }

@@ -55,8 +55,8 @@ func TestIsOther(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		was, is      func(*volume.Image)
-		other, clear bool
+		was, is        func(*volume.Image)
+		other, certain bool
 	}{
 		"the same":           {nil, nil, false, true},
 		"other hosts":        {nil, func(i *volume.Image) { i.Hosts = []string{"host-b"} }, false, true},
@@ -71,8 +71,8 @@ func TestIsOther(t *testing.T) {
 	} {
 		was := unit(c.was)
 		was.Images[0].Generation = "a"
-		if other, clear := isOther(was, unit(c.is)); other != c.other || clear != c.clear {
-			t.Errorf("%s: %t, %t", name, other, clear)
+		if other, certain := isOther(was, unit(c.is)); other != c.other || certain != c.certain {
+			t.Errorf("%s: %t, %t", name, other, certain)
 		}
 	}
 }

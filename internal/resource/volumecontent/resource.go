@@ -131,7 +131,7 @@ func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, 
 	}
 	v, _ := plan.target(ctx, &resp.Diagnostics)
 	was, _ := state.target(ctx, &resp.Diagnostics)
-	if other, clear := isOther(was, v); other && clear {
+	if other, certain := isOther(was, v); other && certain {
 		resp.Diagnostics.AddAttributeError(targetPath, "The storage changed during the apply", "What was unknown in the plan is other "+
 			"storage. Nothing was written. Plan and apply again: the resource is replaced then.")
 		return

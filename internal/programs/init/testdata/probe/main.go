@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// Flaky fails twice and succeeds then. Each time it leaves a process behind that has its port.
+// flaky fails twice and succeeds then. Each time it leaves a process behind that has its port.
 func flaky() {
 	leavePort()
 	const file = "/runs"
