@@ -8,22 +8,20 @@ import (
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guide"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // ErrRebased is the error of an overlay whose backing file is not the one in its chain: its guest would read the data of another image
 // where the overlay has none.
-var ErrRebased = errors.New("it was pulled or rebased outside of Terraform (virsh blockpull, qemu-img rebase); attached to that image it " +
-	"would be a mix of two disks. If the master only has another path now, as after its pool was moved: shut the machine down, and enter " +
-	"that path (qemu-img rebase -u -F <format> -b <master> <overlay>). " + domainxml.TakeCut)
+var ErrRebased = errors.New("it was pulled or rebased outside of Terraform; attached to that image it would be a mix of two disks. " +
+	domainxml.TakeCut)
 
 // ErrNamesBacking is the error of an image without a master whose header references a backing file. Neither virtclaim nor the disk's guest
 // writes such a reference: the image was opened as raw elsewhere, or converted into an overlay.
-var ErrNamesBacking = errors.New("the disk was created or imported without one. Something that opened it as raw may have written that " +
-	"header; with it, the guest could read any file of the host. If it did: restore the disk from a backup, replace it, or, while " +
-	"nothing has it open, remove the reference (qemu-img rebase -u -f qcow2 -b '' <image>). If it was made an overlay on purpose: " +
-	domainxml.TakeCut)
+var ErrNamesBacking = errors.New("the disk was created or imported without one, and the guest could read any file of the host. If " +
+	"it was made an overlay on purpose, adopt it; else restore a backup. " + guide.See + "troubleshooting#headers-that-name-a-backing-file")
 
 // CheckBacking is ErrRebased for a chain, top first, with an overlay of this host whose header names no backing file, or another one than
 // the image below it, ErrNamesBacking for a chain that ends with an image whose header names one, and ErrDataFile. seen may end before the

@@ -182,8 +182,8 @@ func refuseWritten(opened Opened, base host.StorageVolume) error {
 		return nil
 	}
 	return fmt.Errorf("domain %s has the image %s of storage pool %s, which disks share, open for writing, as after virsh blockcommit "+
-		"without --base. It no longer has what was downloaded, and no other disk over it can be used any more. Save what the domain has "+
-		"(stop it, and copy the image: %s), and remove all disks over it: the next one downloads it again",
+		"without --base: no other disk over it can be used any more. Save what the domain has (stop it, and copy the image: %s), and "+
+		"remove all disks over it: the next one downloads it again",
 		writer, base.Name, base.Pool, image.ConvertCommand(format, "qcow2", base.Path))
 }
 

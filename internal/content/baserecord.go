@@ -25,10 +25,9 @@ func checkUnchanged(ctx context.Context, h Identities, base host.StorageVolume) 
 	if err != nil || id == "" {
 		return err
 	}
-	return fmt.Errorf("the image %s in the storage pool %s, which disks share, was written to since it was downloaded, as by virsh "+
-		"blockcommit without --base. Restore it with its time (cp -p), or remove all disks over it: the next one downloads it again. If "+
-		"only the file was copied, as with its pool, remove the record: virsh secret-undefine %s\n\nA new disk over it would have what "+
-		"another guest has written, and those that are over it are a mix of two disks. Recorded was %q, and it is %q now",
+	return fmt.Errorf("the image %s in the storage pool %s, which disks share, was written to since it was downloaded. Restore it with "+
+		"its time (cp -p), or remove all disks over it: the next one downloads it again. If only the file was copied: virsh "+
+		"secret-undefine %s\n\nRecorded was %q, and it is %q now",
 		base.Name, base.Pool, id, was, describeBase(base))
 }
 

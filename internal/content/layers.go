@@ -82,7 +82,7 @@ func (s Spec) refuseOther(n int, v host.StorageVolume) error {
 		below = Shown(below)
 	}
 	return fmt.Errorf("the volume %s in storage pool %s is %s of %d bytes over %.200q, and not the image of its layer, which is qcow2 of "+
-		"%d bytes over %q: something else has changed or replaced it. Remove the disks over it and, if it is there after that, delete "+
+		"%d bytes over %q: something else has replaced it. Remove the disks over it and, if it is there after that, delete "+
 		"it: virsh vol-delete %s --pool %s. The next disk makes it again", v.Name, v.Pool, v.Format, v.Capacity, Shown(v.Backing),
 		int64(rootfs.Size), below, v.Name, v.Pool)
 }

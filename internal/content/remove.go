@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guide"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
@@ -56,10 +57,8 @@ func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, poo
 		return s, err
 	}
 	if len(above) > 0 {
-		return s, fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. If one is raw, and its guest wrote a qcow2 "+
-			"header to it, import it with format = \"raw\", or give it to a machine of virtclaim's, which need not run: that another "+
-			"domain has it as raw proves nothing, as a rescue machine may have an overlay so. An overlay of another file of that path "+
-			"counts, too, unless that file is in a storage pool",
+		return s, fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. "+guide.See+
+			"troubleshooting#volumes-over-a-master",
 			name, pool, ErrBacking, strings.Join(namesOf(above), ", "))
 	}
 	if v.Type != "file" {

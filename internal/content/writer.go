@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guide"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
@@ -29,11 +30,8 @@ func CheckWriter(ctx context.Context, h interface {
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: these volumes are overlays of %s: %s. Give the machine an overlay or a clone of its own (virtclaim_disk with a "+
-		"copy_mode), or remove those volumes, if they are overlays and have nothing that is still needed. A raw disk to which a guest "+
-		"wrote such a header is none while a machine has it. The overlay of an external snapshot has all that was written since. After "+
-		"virsh blockcommit it is stale, and to commit it once more would put older data over newer: move it out of the storage pool, and "+
-		"keep it until the machine has proven to have all",
+	return fmt.Errorf("%w: these volumes are overlays of %s: %s. Give the machine an overlay or a clone of its own. To commit a "+
+		"snapshot's overlay twice would put older data over newer. "+guide.See+"troubleshooting#volumes-over-a-master",
 		ErrMaster, path, strings.Join(namesOf(found), ", "))
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guide"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -38,9 +39,7 @@ type External struct {
 }
 
 // TakeCut is the instruction for adopting an overlay that was pulled or rebased outside of Terraform.
-const TakeCut = "Adopt the image; a running machine keeps running: remove the disk from the state (terraform state rm <address of the " +
-	"disk>), remove source and copy_mode from its configuration (or, if another disk is its backing file now, set that as its source; a " +
-	"disk without a source needs a size), and import it: terraform import <address of the disk> <host>/<pool>/<volume>"
+const TakeCut = "Adopt the image; a running machine keeps running. " + guide.See + "backups#adopting-a-pulled-or-rebased-overlay"
 
 // IsAdoptedBy reports whether a volume describes the chain as it is, so that defining the volume removes nothing from it.
 func (e External) IsAdoptedBy(v volume.Volume) bool {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guide"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -142,9 +143,7 @@ func withWayOut(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w\n\nApply again when its guest runs and does not use the disk: it is asked again. To do without the guest, "+
-		"leave this resource in the configuration for now, take the disk out of disks of its virtclaim_virtual_machine, set there "+
-		"allow_restart = true and, if the guest ignores its power button, too, force_stop = true, and apply: the machine is restarted "+
-		"without the disk. Then remove this resource", err)
+		"leave this resource in the configuration for now. "+guide.See+"troubleshooting#disks-that-a-guest-keeps", err)
 }
 
 // Unplugger are the calls of a host that Unplug needs.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guide"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -30,21 +31,17 @@ func ExplainExternal(domain, key string, e domainxml.External) string {
 	case len(e.Chain) == 0 || len(e.Noted) == 0:
 		return is + " has another chain than is noted"
 	case slices.Contains(e.Noted[1:], e.Chain[0].Name) && volume.IsBase(e.Chain[0].Name):
-		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of, as other disks are. To go on with what the guest has, "+
-			"stop the domain, copy it into a storage pool (%[4]s), import that as a virtclaim_disk, give it to the machine, and remove "+
-			"all disks over the image: the next one downloads it again. What the guest had was committed there (virsh blockcommit "+
-			"without --base), and it writes there: no other overlay of that image can be used any more, restore those from a backup",
+		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of, as other disks are, and writes there: use none of those "+
+			"any more. Stop the domain, and copy what it has: %[4]s. "+guide.See+"troubleshooting#committed-masters",
 			is, e.Chain[0].Name, e.Noted[0], image.ConvertCommand(e.Chain[0].Format, "qcow2", e.Chain[0].Name))
 	case slices.Contains(e.Noted[1:], e.Chain[0].Name):
-		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of: what it had was committed there (virsh blockcommit "+
-			"without --base), and its guest writes there. No other overlay of that image can be used any more: restore those from a "+
-			"backup. To go on with it, give the machine the virtclaim_disk %[2]s, apply that, and then remove %[3]s, which must never be "+
-			"used again", is, e.Chain[0].Name, e.Noted[0])
+		return fmt.Sprintf("%s opens %s, which its volume %s is an overlay of, and writes there: use no other overlay of it, and never "+
+			"%[3]s again. Give the machine the virtclaim_disk %[2]s. "+guide.See+"troubleshooting#committed-masters",
+			is, e.Chain[0].Name, e.Noted[0])
 	}
 	return fmt.Sprintf("%s opens %s and not its volume %s, so that what the guest writes is there: it was copied or pulled there (virsh "+
-		"blockcopy, blockpull), or is an overlay. Import that as a virtclaim_disk and give it to the machine. If all that was written "+
-		"there may go, take it out (virsh detach-disk %s %s --persistent), and the next apply plugs in the volume again", is,
-		e.Chain[0].Name, e.Noted[0], domain, e.Target)
+		"blockcopy, blockpull), or is an overlay. Import that as a virtclaim_disk and give it to the machine, or have all of it lost: "+
+		"virsh detach-disk %s %s --persistent", is, e.Chain[0].Name, e.Noted[0], domain, e.Target)
 }
 
 // pulled is the first recorded image that is missing in the chain.

@@ -161,10 +161,10 @@ func TestExplainExternal(t *testing.T) {
 		"start the domain (virsh start web) and run: virsh blockcommit web vda --base /ours": {
 			Chain: []volume.Image{snapshot, ours}, Depth: 1, Base: "/ours", Noted: []string{"/ours"},
 		},
-		"the index that virsh dumpxml web shows at /ours": {Chain: []volume.Image{snapshot, ours}, Depth: 1, Live: true, Noted: []string{"/ours"}},
-		"opens /snap and not its volume /ours":            {Chain: []volume.Image{snapshot}, Depth: -1, Noted: []string{"/ours"}},
-		"what it had was committed there":                 {Chain: []volume.Image{{Name: "/lower"}}, Depth: -1, Noted: []string{"/ours", "/lower"}},
-		"copy it into a storage pool (qemu-img convert -f raw -O qcow2 " + base + " <new image>)": {
+		"the index that virsh dumpxml web shows at /ours":   {Chain: []volume.Image{snapshot, ours}, Depth: 1, Live: true, Noted: []string{"/ours"}},
+		"opens /snap and not its volume /ours":              {Chain: []volume.Image{snapshot}, Depth: -1, Noted: []string{"/ours"}},
+		"use no other overlay of it, and never /ours again": {Chain: []volume.Image{{Name: "/lower"}}, Depth: -1, Noted: []string{"/ours", "/lower"}},
+		"copy what it has: qemu-img convert -f raw -O qcow2 " + base + " <new image>": {
 			Chain: []volume.Image{{Name: base, Format: "raw"}}, Depth: -1, Noted: []string{"/ours", base},
 		},
 		"opens its volume /ours, which is no overlay of /middle any more": {Chain: []volume.Image{ours, {Name: "/lower"}}, Cut: true, Noted: []string{"/ours", "/middle", "/lower"}},

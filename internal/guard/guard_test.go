@@ -210,7 +210,7 @@ func TestDetach_UnresponsiveGuest(t *testing.T) {
 	data := image("/ssd/data", "g")
 	h := &deafHost{fakeHost{domains: []host.Domain{machine(t, "prod", "virtio", 0, data)}}}
 	err := detach(t, map[string]guard.Host{"a": h}, data, []string{"prod"})
-	if !errors.Is(err, host.ErrDetachRefused) || len(h.done) != 0 || !strings.Contains(err.Error(), "allow_restart = true") {
+	if !errors.Is(err, host.ErrDetachRefused) || len(h.done) != 0 || !strings.Contains(err.Error(), "leave this resource in the configuration") {
 		t.Errorf("got %v; done was %v", err, h.done)
 	}
 }

@@ -29,8 +29,8 @@ type noTLS struct{ server string }
 
 func (e noTLS) Error() string {
 	return fmt.Sprintf("%q has no TLS, so an attacker on the network could read the password, or exchange the image. Give it a "+
-		"certificate that this computer trusts. An image that is named by its digest (repository@sha256:...) is also read without TLS, if "+
-		"neither the configuration nor docker login has a password for its registry", e.server)
+		"certificate that this computer trusts. Without a password for its registry, an image that is named by its digest "+
+		"(repository@sha256:...) is also read without TLS", e.server)
 }
 
 func isLoopback(name string) bool {

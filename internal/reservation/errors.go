@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guide"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -83,27 +84,14 @@ func (e *HeldError) Error() string {
 		}
 		fmt.Fprintf(&text, " %s", h)
 	}
-	text.WriteString(".\n" + rule(e.Mode) + "To release by hand what an interrupted or lost configuration left, " +
-		"first make sure that no machine uses the claim's storage, then run:\n")
+	text.WriteString(".\nTo release by hand what was left, first make sure that no machine uses the claim's storage, then run:\n")
 	for _, h := range e.Holders {
 		fmt.Fprintf(&text, "  %s\n", h.Release)
 	}
 	if len(e.Holders) > 1 {
 		fmt.Fprintf(&text, "or for all of them at once:\n  %s\n", e.ReleaseAll)
 	}
-	return text.String() + "(A command is outdated when it is refused because the claim has been modified: apply again for a new one.)"
-}
-
-// rule is the rule for the access mode that the holders violate.
-func rule(mode volume.AccessMode) string {
-	switch mode {
-	case "":
-		return ""
-	case volume.WriteExclusive:
-		return "A claim that is held write-exclusive can't have another holder. "
-	default:
-		return fmt.Sprintf("Only bindings that are %s, too, may hold it beside this one. ", mode)
-	}
+	return text.String() + guide.See + "reservations#releasing-by-hand"
 }
 
 // TwoStatesError is the error of a claim that is held by another binding of the same owner and name, which is in another state.
@@ -123,10 +111,8 @@ func (e *TwoStatesError) Error() string {
 	if len(e.Users) > 0 {
 		users = ", and used by " + strings.Join(e.Users, ", ")
 	}
-	return fmt.Sprintf("the %s is held for another instance of %s, which is not in this state%s: another state has the same owner, as the "+
-		"copy of a configuration's folder has. Use only one of the two: destroy this one (terraform destroy leaves alone what the other "+
-		"one has), or give it an owner and names of its own. If there is no other state, release what it left by hand and apply again:\n "+
-		" %s",
+	return fmt.Sprintf("the %s is held for another instance of %s, which is not in this state%s. Use only one state for each "+
+		"owner. If there is no other, release it:\n  %s\n"+guide.See+"reservations#two-states-with-one-owner",
 		e.Claim, e.Holder, users, e.Holder.Release)
 }
 
@@ -148,6 +134,6 @@ func (e *ForeignError) Error() string {
 		users += " (" + strings.Join(e.Users, ", ") + ")"
 	}
 	return fmt.Sprintf("the %s can't be taken over from another %s: %s.\n"+
-		"Take the storage away from them and apply again. If they do not use it after all, release it by hand:\n  %s",
+		"Take it away from them and apply again. If none uses it, release it:\n  %s",
 		e.Claim, e.Holder, users, e.Holder.Release)
 }

@@ -43,8 +43,8 @@ func (i RBDImage) Hint() string {
 		return ""
 	}
 	return fmt.Sprintf("The image %s is in the RADOS namespace %s. libvirt 9.0 hands no namespace on to QEMU, which then looks for "+
-		"an image %s/%s in the default namespace and does not find it. Before you rely on it, see whether the libvirt of your hosts "+
-		"can open it; an image in the default namespace of its pool always works.", i.name(), i.Namespace, i.Namespace, i.Image)
+		"an image %s/%s in the default namespace. Before you rely on it, see whether the libvirt of your hosts can open it; an image in "+
+		"the default namespace of its pool always works.", i.name(), i.Namespace, i.Namespace, i.Image)
 }
 
 // CheckCephUser refuses a user name that Ceph would not accept.

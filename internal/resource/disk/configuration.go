@@ -25,7 +25,8 @@ func configurationAttribute() schema.Attribute {
 			"environment": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType, MarkdownDescription: "Environment variables of the program.",
 			},
-			"user":              tfvalue.Computed("User that runs the program, by name or number, perhaps with a group behind a colon; null for root."),
+			"user": tfvalue.Computed("User that runs the program, by name or number, perhaps with a group behind a colon; null for " +
+				"root."),
 			"working_directory": tfvalue.Computed("Folder in which the program starts; null for `/`."),
 			"stop_signal":       tfvalue.Computed("Signal that ends the program, such as `SIGTERM`; null for that."),
 		},

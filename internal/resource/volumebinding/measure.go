@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guide"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -184,10 +185,9 @@ func measureFile(ctx context.Context, h content.CachedHost, path, diskXML string
 
 // warnOfLinks warns that the host can't tell whether a file is regular.
 func warnOfLinks(key, path string, err error, diags *diag.Diagnostics) {
-	diags.AddWarning("Symbolic links are followed", fmt.Sprintf("%s\n\nNothing shows whether %s is a symbolic link on host %s. A pod "+
-		"that mounts the claim, or another user with write access to its folder, can expose any file of that host to the machine "+
-		"with one. Mount the volume on the host with the option nosymfollow (in mountOptions of the PersistentVolume where kubelet "+
-		"mounts it), or make sure that only trusted users can write there. See the guide on security.", err, path, key))
+	diags.AddWarning("Symbolic links are followed", fmt.Sprintf("%s\n\nNothing shows whether %s is a symbolic link on host "+
+		"%s. With one, a pod that mounts the claim can expose any file of the host: mount the volume with nosymfollow. "+
+		guide.See+"security#links-in-folders-that-pods-write-to", err, path, key))
 }
 
 // at lists the servers of an image.

@@ -127,8 +127,8 @@ func (r *binding) checkOverlays(ctx context.Context, i volume.Image, keys []stri
 		return nil
 	}
 	return fmt.Errorf("%w: the claim was made again, so that %s may be another file than before, and these are overlays of it: %s. Over "+
-		"another file an overlay is worth nothing: destroy them first, and their machines. If they are over the file that is there now, "+
-		"replace the binding: terraform apply -replace=<address of this resource>", guard.ErrInUse, i.Name, strings.Join(over, ", "))
+		"another file they are worth nothing: destroy them first, and their machines. If it is still the file that they were made over: "+
+		"terraform apply -replace=<address of this resource>", guard.ErrInUse, i.Name, strings.Join(over, ", "))
 }
 
 func (r *binding) overlaysOn(ctx context.Context, i volume.Image, key string) (over []string, err error) {

@@ -252,8 +252,8 @@ func (m model) otherUnit(ctx context.Context, state model, diags *diag.Diagnosti
 	if !certain {
 		diags.AddAttributeError(sourcePath.AtName(name), "The identity of the storage is not known",
 			fmt.Sprintf("All servers of %s are others now, so virtclaim can't tell whether it moved or is something else of the same "+
-				"name. If it moved, keep one of the old servers for one apply where the protocol takes several. If it is other storage, "+
-				"give the binding another name, or replace it: terraform apply -replace=<address of this resource>.", is.Images[0].Name))
+				"name. If it moved, keep one of the old servers for one apply where the protocol takes several. If it is other storage: "+
+				"terraform apply -replace=<address of this resource>.", is.Images[0].Name))
 	}
 	return certain && !same
 }

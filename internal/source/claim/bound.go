@@ -51,8 +51,8 @@ func checkConsumer(ctx context.Context, r ClassReader, claim *corev1.PersistentV
 		return nil
 	}
 	return source.NotReadyf("the %s is Pending and stays so: its StorageClass %s has volumeBindingMode WaitForFirstConsumer, "+
-		"no pod uses the claim, and a virtual machine is no consumer that Kubernetes knows; use a StorageClass with "+
-		"volumeBindingMode Immediate, name a PersistentVolume in the claim's volumeName, or let a pod use the claim once",
+		"no pod uses the claim, and a virtual machine is no consumer; use a StorageClass with volumeBindingMode Immediate, name a "+
+		"PersistentVolume in the claim's volumeName, or let a pod use the claim once",
 		refOf(claim), name)
 }
 

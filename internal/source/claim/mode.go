@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guide"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
@@ -25,11 +26,9 @@ func (q request) device(what string) (warnings []string, err error) {
 		return []string{fmt.Sprintf("The %s has volumeMode Filesystem, but force_block gives the raw %s of its PersistentVolume %s to "+
 			"virtual machines. A filesystem on it is destroyed by the first of them that writes.", refOf(q.claim), what, q.pv.Name)}, nil
 	}
-	return nil, source.Errorf("", "the %s has volumeMode Filesystem, and a machine needs a claim with volumeMode Block, or else "+
-		"mount_path: where the only host that the binding names has the filesystem mounted. There is a filesystem on the %s of its "+
-		"PersistentVolume %s, which a machine that wrote to the raw device would destroy; mounted on two hosts, or on a host and a node, "+
-		"it destroys itself. force_block = true is for an old volume that predates volumeMode and has no filesystem", refOf(q.claim), what,
-		q.pv.Name)
+	return nil, source.Errorf("", "the %s has volumeMode Filesystem: a machine that wrote to the %s of its PersistentVolume %s would "+
+		"destroy that. Use a claim with volumeMode Block, or mount_path on one host. "+guide.See+
+		"troubleshooting#claims-with-a-filesystem", refOf(q.claim), what, q.pv.Name)
 }
 
 // folder refuses volumeMode Block, and force_block, for a volume that is a folder of a filesystem.

@@ -73,7 +73,7 @@ func TestPreview_InvalidClaim(t *testing.T) {
 		{"a volume that is gone", func(f *fixture) { f.pv = nil }, claim.Options{}, "pv-golden, which does not exist"},
 		{"a filesystem on a device", func(f *fixture) {
 			f.claim.Spec.VolumeMode, f.pv.Spec.VolumeMode = &filesystem, &filesystem
-		}, claim.Options{}, "wrote to the raw device would destroy"},
+		}, claim.Options{}, "would destroy that. Use a claim with volumeMode Block"},
 		{"a type that nobody knows", func(f *fixture) {
 			f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{Flocker: &corev1.FlockerVolumeSource{}}
 		}, claim.Options{}, "of the type flocker"},

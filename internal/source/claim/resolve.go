@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guide"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -102,9 +103,8 @@ func (n Need) check(ctx context.Context, r Reader, claim *corev1.PersistentVolum
 	}
 	if found.oneMount && len(n.Nodes) > 1 {
 		return source.Errorf(mountPathAttribute, "the PersistentVolume %s of the %s is of the type %s, with the access modes %s: the "+
-			"binding must name one host only, and no other host or node may have it mounted; for several hosts use a claim with "+
-			"volumeMode Block, or one that is ReadWriteMany on a shared filesystem such as NFS or CephFS. Most filesystems, such as "+
-			"ext4, destroy themselves when a second host mounts them, without a word",
+			"binding must name one host only, and no other host or node may mount it: two destroy it. "+guide.See+
+			"troubleshooting#claims-with-a-filesystem",
 			pv.Name, refOf(claim), typeOf(pv), modeNames(claim.Status.AccessModes))
 	}
 	return n.checkNodes(ctx, r, pv)

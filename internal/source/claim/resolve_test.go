@@ -93,7 +93,7 @@ func TestResolve_Refused(t *testing.T) {
 		{"a mode that is only the default", func(f *fixture) { f.claim.Spec.VolumeMode = nil }, exclusive, "is Filesystem, but that of its PersistentVolume pv-golden is Block"},
 		{"a filesystem", func(f *fixture) {
 			f.claim.Spec.VolumeMode, f.pv.Spec.VolumeMode = &filesystem, nil
-		}, exclusive, "a machine needs a claim with volumeMode Block, or else mount_path"},
+		}, exclusive, "Use a claim with volumeMode Block, or mount_path on one host"},
 
 		{"ROX for writing", modes(corev1.ReadOnlyMany), exclusive, "ReadOnlyMany can't be used write-exclusive"},
 		{"no modes", modes(), exclusive, "(none) can't be used write-exclusive"},
