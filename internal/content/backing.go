@@ -15,13 +15,14 @@ import (
 
 // ErrRebased is the error of an overlay whose backing file is not the one in its chain: its guest would read the data of another image
 // where the overlay has none.
-var ErrRebased = errors.New("it was pulled or rebased outside of Terraform; attached to that image it would be a mix of two disks. " +
-	domainxml.TakeCut)
+var ErrRebased = errors.New("it was pulled or rebased outside of Terraform, or its master was moved; attached to that image it would be a " +
+	"mix of two disks. " + domainxml.TakeCut)
 
 // ErrNamesBacking is the error of an image without a master whose header references a backing file. Neither virtclaim nor the disk's guest
 // writes such a reference: the image was opened as raw elsewhere, or converted into an overlay.
-var ErrNamesBacking = errors.New("the disk was created or imported without one, and the guest could read any file of the host. If " +
-	"it was made an overlay on purpose, adopt it; else restore a backup. " + guide.See + "troubleshooting#headers-that-name-a-backing-file")
+var ErrNamesBacking = errors.New("the disk was created or imported without one. What opened it as raw may have written that, for the " +
+	"guest to read any file of the host. Clear it, or adopt the disk. " + guide.See +
+	"troubleshooting#headers-that-name-a-backing-file")
 
 // CheckBacking is ErrRebased for a chain, top first, with an overlay of this host whose header names no backing file, or another one than
 // the image below it, ErrNamesBacking for a chain that ends with an image whose header names one, and ErrDataFile. seen may end before the

@@ -118,8 +118,8 @@ func isOfAnother(record string, master volume.Image) bool {
 
 func describeChange(overlay, master, was, now, record string) error {
 	return fmt.Errorf("%s is an overlay of %s: %w. Recorded was %q, and the file is %q now. If machines run over it, do not stop them: "+
-		"their QEMU may have the only copy of the former file. Restore that file with its time (cp -p). If only its size or time has "+
-		"changed: virsh secret-undefine %s",
+		"their QEMU may have the only copy of the former file. Restore that file with its time (cp -p). If it was only made larger, or "+
+		"only its time was set: virsh secret-undefine %s",
 		overlay, master, ErrMasterChanged, was, now, record)
 }
 

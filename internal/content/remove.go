@@ -57,7 +57,8 @@ func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, poo
 		return s, err
 	}
 	if len(above) > 0 {
-		return s, fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first. "+guide.See+
+		return s, fmt.Errorf("the volume %s in storage pool %s: %w: %s. Remove those first, unless one is a raw disk whose "+
+			"guest wrote such a header. "+guide.See+
 			"troubleshooting#volumes-over-a-master",
 			name, pool, ErrBacking, strings.Join(namesOf(above), ", "))
 	}

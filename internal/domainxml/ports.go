@@ -117,8 +117,8 @@ func (d *Domain) CheckPorts(want Machine) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the running machine has %d, and gets %d more devices that take one each (virtio disks and interfaces). "+
-		"Nothing is plugged in or unplugged. Have the machine restarted (allow_restart = true), with a larger machine.hotplug_ports for "+
-		"free ones. Or give the disks bus = \"scsi\", where many share a port", ErrNoPort, free, more)
+		"Nothing is changed. Have the machine restarted (allow_restart) or off (running = false), with larger "+
+		"hotplug_ports for free ones. Or give the disks bus = \"scsi\", where many share a port", ErrNoPort, free, more)
 }
 
 // takenBuses returns the buses on which any device has its address.

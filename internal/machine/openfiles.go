@@ -222,8 +222,8 @@ func (f OpenFile) Explain(machine string) string {
 	is := fmt.Sprintf("the guest of %s has %s open as disk %s (%s), ", machine, f.Volume.Images[0].Name, f.Key, f.Target)
 	if f.Moved {
 		return is + fmt.Sprintf("and the state names %s, which is a copy of that file, or that file after it was moved. What the guest "+
-			"has written since is not in a copy. Shut the machine down (running = false), and copy the file again before it is started. "+
-			"Or give the storage pool its former folder.", f.wanted.Name)
+			"has written since is not in a copy. Shut the machine down (running = false), make sure that the file at the new path is the "+
+			"newest one, and start it. Or give the storage pool its former folder.", f.wanted.Name)
 	}
 	became := "which is not a volume of a storage pool any more: it was deleted or replaced by hand, or the pool has another folder now"
 	if f.isOfClaim() || f.isUnnoted() || f.hidden {

@@ -2,10 +2,12 @@ package provider
 
 import (
 	"net"
+	"regexp"
 	"slices"
 	"sync/atomic"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
@@ -134,3 +136,18 @@ func valueOf(kind tftypes.Type, of any) tftypes.Value {
 }
 
 func isError(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError }
+
+// While the provider's configuration is unknown, a data source says what could not be read, and why.
+func TestProvider_UnknownConfigReadsNoDataSource(t *testing.T) {
+	for _, create := range New("test")().DataSources(t.Context()) {
+		var resp datasource.ReadResponse
+		create().Read(t.Context(), datasource.ReadRequest{}, &resp)
+		if len(resp.Diagnostics) != 1 {
+			t.Fatalf("%T: %v", create(), resp.Diagnostics)
+		}
+		is := resp.Diagnostics[0]
+		if said := regexp.MustCompile(`so (the cluster can't|no host can) be asked yet`); is.Summary() == "" || !said.MatchString(is.Detail()) {
+			t.Errorf("%T: %q, %q", create(), is.Summary(), is.Detail())
+		}
+	}
+}

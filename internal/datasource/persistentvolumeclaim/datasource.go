@@ -29,7 +29,9 @@ var _ datasource.DataSourceWithConfigure = &persistentVolumeClaim{}
 
 // New creates the data source.
 func New() datasource.DataSource {
-	return &persistentVolumeClaim{providerdata.DataSource{TypeName: "persistent_volume_claim"}}
+	return &persistentVolumeClaim{providerdata.DataSource{
+		TypeName: "persistent_volume_claim", Unreadable: unreadable, Unasked: "the cluster can't be asked",
+	}}
 }
 
 // Read queries the API server without a cache: objects that were created in the same apply must be seen.

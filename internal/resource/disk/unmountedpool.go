@@ -56,8 +56,8 @@ func (r *disk) warnOfFilesystem(ctx context.Context, h *host.Host, m model, priv
 	}
 	diags.AddWarning(fmt.Sprintf("The filesystem of disk %s may not be mounted", m.ID.ValueString()), fmt.Sprintf(
 		"The disk is not in its storage pool on host %s, stays in the state, and is not created again: %s. Mount that, and refresh the "+
-			"pool (virsh pool-refresh %s). If the disk was deleted, or the filesystem is lost or was resized, destroy the disk, or run: "+
-			"terraform state rm <its address>.", m.Host.ValueString(), why, m.Pool.ValueString()))
+			"pool (virsh pool-refresh %s). If the disk was deleted, or the filesystem is lost or was resized: terraform "+
+			"state rm <its address>, or destroy it.", m.Host.ValueString(), why, m.Pool.ValueString()))
 	if _, known := m.made(ctx, diags); known {
 		if err := r.warnOfUsers(ctx, h, m, false, diags); err != nil {
 			diags.AddWarning(fmt.Sprintf("Whether a machine runs with disk %s is not known", m.ID.ValueString()), err.Error()+".")

@@ -153,9 +153,9 @@ func (k *dynamicVolume) find(ctx context.Context, server dynamic.Server, known s
 
 // other is the error of a pod that was made for another configuration. Whether a state has its volume is not known.
 func (k *dynamicVolume) other() error {
-	return fmt.Errorf("the %s was made with another configuration of this binding, or has lost its Secret. Remove create_before_destroy, "+
-		"or rename the new binding. If an interrupted apply left it, apply once more with what it was made with, or remove the "+
-		"volume by hand, and then: kubectl delete pod --namespace %s %s",
+	return fmt.Errorf("the %s was made with another configuration of this binding, or has lost its Secret. With "+
+		"create_before_destroy, give the new binding another name. If an interrupted apply left it, apply once more with what it was "+
+		"made with, or remove the volume by hand, and then: kubectl delete pod --namespace %s %s",
 		k.pod, k.pod.Namespace, k.pod.Name())
 }
 
