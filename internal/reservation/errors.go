@@ -111,7 +111,7 @@ func (e *TwoStatesError) Error() string {
 	if len(e.Users) > 0 {
 		users = ", and used by " + strings.Join(e.Users, ", ")
 	}
-	return fmt.Sprintf("the %s is held for another instance of %s, which is not in this state%s. Use only one state for each "+
+	return fmt.Sprintf("the %s is held for another instance of %s, which is not in this state%s: another state has this "+
 		"owner. If there is no other, release it:\n  %s\n"+guide.See+"reservations#two-states-with-one-owner",
 		e.Claim, e.Holder, users, e.Holder.Release)
 }
@@ -129,11 +129,11 @@ func foreignError(claim *corev1.PersistentVolumeClaim, holder Record, users []st
 }
 
 func (e *ForeignError) Error() string {
-	users := "machines that are not this owner's use it"
+	users := "machines of others use it"
 	if len(e.Users) > 0 {
 		users += " (" + strings.Join(e.Users, ", ") + ")"
 	}
 	return fmt.Sprintf("the %s can't be taken over from another %s: %s.\n"+
-		"Take it away from them and apply again. If none uses it, release it:\n  %s",
+		"Take it away, and apply again. If none uses it, release it by hand:\n  %s",
 		e.Claim, e.Holder, users, e.Holder.Release)
 }

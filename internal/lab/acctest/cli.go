@@ -35,7 +35,7 @@ func NewCLI(t testing.TB, env ...string) CLI {
 		}
 		bin = filepath.Join(root, ".lab", "bin")
 	}
-	c := CLI{Dir: t.TempDir(), t: t, env: append([]string{"TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"}, env...)}.WithProvider(bin)
+	c := CLI{Dir: t.TempDir(), t: t, env: []string{"TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"}}.WithProvider(bin).With(env...)
 	c.Write("versions.tf", `terraform {
   required_providers {
     virtclaim = { source = "virtclaim/virtclaim" }
