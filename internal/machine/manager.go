@@ -42,7 +42,7 @@ type Manager struct {
 	log        Log
 }
 
-// Log says what a Manager does, with fields, and until it is stopped what it waits for.
+// Log receives the messages of a Manager, and reports the progress of a wait until stop is called.
 type Log struct {
 	Info, Warn func(ctx context.Context, what string, fields ...map[string]any)
 	Progress   func(ctx context.Context, what string, fields map[string]any) (stop func())

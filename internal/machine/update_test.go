@@ -12,7 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// quiet is a log that nobody reads.
+// quiet discards all messages.
 var quiet = Log{
 	Info:     func(context.Context, string, ...map[string]any) {},
 	Warn:     func(context.Context, string, ...map[string]any) {},

@@ -16,15 +16,15 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guide"
 )
 
-// longest is how many characters a message has at most: more of them nobody reads in a terminal. What else is worth knowing is in a guide.
-const longest = 300
+// maxMessage is the maximum length of a message in characters. Longer explanations belong in the guides.
+const maxMessage = 300
 
 // A message says what is wrong and where, then the one thing that helps, then, where there is more to know, which part of a guide has it.
 func TestSource_MessagesAreShort(t *testing.T) {
 	seen := 0
 	for _, m := range messages(t) {
-		if seen++; len(m.text) > longest && !strings.HasPrefix(m.text, "<") {
-			t.Errorf("%s: a message of %d characters, and not of %d at most: %s", m.at, len(m.text), longest, m.text)
+		if seen++; len(m.text) > maxMessage && !strings.HasPrefix(m.text, "<") {
+			t.Errorf("%s: a message of %d characters, and not of %d at most: %s", m.at, len(m.text), maxMessage, m.text)
 		}
 	}
 	if seen < 1000 {

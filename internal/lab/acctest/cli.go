@@ -114,7 +114,7 @@ func (c CLI) Replace(name, before, after string) {
 // Start runs a command in the background; output returns what it has printed so far.
 func (c CLI) Start(args ...string) (cmd *exec.Cmd, output func() string) {
 	c.t.Helper()
-	printed := &lockedBuffer{}
+	printed := &LockedBuffer{}
 	cmd = c.command(args...)
 	cmd.Stdout, cmd.Stderr = printed, printed
 	if err := cmd.Start(); err != nil {
@@ -123,19 +123,21 @@ func (c CLI) Start(args ...string) (cmd *exec.Cmd, output func() string) {
 	return cmd, printed.String
 }
 
-// lockedBuffer is a buffer that is read while it is written to.
-type lockedBuffer struct {
+// LockedBuffer is a buffer that can be read while it is written to.
+type LockedBuffer struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
 }
 
-func (b *lockedBuffer) Write(p []byte) (int, error) {
+// Write implements io.Writer.
+func (b *LockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buffer.Write(p)
 }
 
-func (b *lockedBuffer) String() string {
+// String returns what was written so far.
+func (b *LockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buffer.String()

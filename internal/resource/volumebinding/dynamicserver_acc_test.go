@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -130,7 +129,7 @@ func TestAccVolumeBinding_DynamicServer(t *testing.T) {
 		acctest.Undo(t, func(ctx context.Context) error { return l.RemoveSecret(ctx, "vms", name) })
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	said, done := &lines{}, make(chan int, 1)
+	said, done := &acctest.LockedBuffer{}, make(chan int, 1)
 	go func() {
 		done <- volumeprogram.Run(ctx, []string{
 			"provision", "-folder=" + folder, "-listen=127.0.0.1:0", "-iscsi-listen=127.0.0.1:0", "-portal=127.0.0.1", "-token-file=" + filepath.Join(keys, "token"),
@@ -171,22 +170,4 @@ func TestAccVolumeBinding_DynamicServer(t *testing.T) {
 	if left := acctest.Must(filepath.Glob(filepath.Join(folder, "volume-*")))(t); len(left) > 0 {
 		t.Errorf("there is %q", left)
 	}
-}
-
-// lines is what a program has printed.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
