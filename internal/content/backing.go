@@ -15,8 +15,8 @@ import (
 
 // ErrRebased is the error of an overlay whose backing file is not the one in its chain: its guest would read the data of another image
 // where the overlay has none.
-var ErrRebased = errors.New("it was pulled or rebased outside of Terraform, or its master was moved; attached to that image it would be " +
-	"a mix of two disks. " + domainxml.TakeCut)
+var ErrRebased = errors.New("it was pulled or rebased by hand, or its master was moved; over that it would be a mix of two disks. " +
+	domainxml.TakeCut)
 
 // ErrNamesBacking is the error of an image without a master whose header references a backing file. Neither virtclaim nor the disk's guest
 // writes such a reference: the image was opened as raw elsewhere, or converted into an overlay.

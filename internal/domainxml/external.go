@@ -39,7 +39,8 @@ type External struct {
 }
 
 // TakeCut is the instruction for adopting an overlay that was pulled or rebased outside of Terraform.
-const TakeCut = "Adopt the image; its guest keeps running. " + guide.See + "backups#adopting-a-pulled-or-rebased-overlay"
+const TakeCut = "Adopt it (terraform state rm, then import); its guest keeps running. " + guide.See +
+	"backups#adopting-a-pulled-or-rebased-overlay"
 
 // IsAdoptedBy reports whether a volume describes the chain as it is, so that defining the volume removes nothing from it.
 func (e External) IsAdoptedBy(v volume.Volume) bool {
