@@ -142,8 +142,8 @@ func withWayOut(err error) error {
 	if !errors.Is(err, host.ErrDetachRefused) {
 		return err
 	}
-	return fmt.Errorf("%w\n\nApply again when its guest runs and does not use the disk: it is asked again. To do without the guest, "+
-		"leave this resource in the configuration for now. "+guide.See+"troubleshooting#disks-that-a-guest-keeps", err)
+	return fmt.Errorf("%w\n\nApply again when its guest does not use the disk. Or leave this resource in the configuration for now, and "+
+		"take the disk off its machine with allow_restart = true. "+guide.See+"troubleshooting#disks-that-a-guest-keeps", err)
 }
 
 // Unplugger are the calls of a host that Unplug needs.

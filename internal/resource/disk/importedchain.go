@@ -35,9 +35,9 @@ func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, 
 	if n := slices.IndexFunc(uses, func(u guard.Use) bool { return isUnnamed(u, v) }); n >= 0 {
 		u := uses[n]
 		diags.AddAttributeError(plan.masterPath(), "A master that the header does not reference", fmt.Sprintf(
-			"Disk %[1]s is %[2]s in domain %[3]s on host %[4]s (disk %[5]s), and its header names none. If it was "+
-				"copied without that, shut the domain down, enter it (qemu-img rebase -u -F <format> -b %[6]s %[7]s), and import "+
-				"it with that source. If it needs none, edit the definition: virsh edit %[3]s.",
+			"Disk %[1]s is %[2]s in domain %[3]s on host %[4]s (disk %[5]s), and its header names none. If "+
+				"--copy-storage-inc left it out, shut the domain down, enter it (qemu-img rebase -u -F <format> -b %[6]s %[7]s), and "+
+				"import it with that source. If it needs none, edit the definition: virsh edit %[3]s.",
 			state.ID.ValueString(), overlayOf(below(u)), u.Domain, u.Host, u.Device.Key, below(u)[0].Name, v.Path))
 		return
 	}

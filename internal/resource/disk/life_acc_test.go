@@ -345,7 +345,7 @@ func TestAccDisk_GuestRefusesUnplug(t *testing.T) {
 			{
 				PreConfig:   func() { virsh(t, l, "suspend", "web") },
 				Config:      config(root, on("root", theDisk, "")),
-				ExpectError: message("The disk could not be removed", "did not acknowledge the unplug: it is paused", "leave this resource in the configuration"),
+				ExpectError: message("The disk could not be removed", "did not acknowledge the unplug: it is paused", "allow_restart = true"),
 			},
 			{
 				PreConfig: func() {

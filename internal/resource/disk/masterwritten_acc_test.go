@@ -115,7 +115,7 @@ func TestAccDisk_ImportWithoutItsMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	cli.Must("import", "-no-color", "virtclaim_disk.copied", "host-a/ssd/copied")
-	if out, err := cli.Run("plan", "-no-color"); err == nil || !message("A master that the header does not reference", "copied without that", "qemu-img rebase -u").MatchString(out) {
+	if out, err := cli.Run("plan", "-no-color"); err == nil || !message("A master that the header does not reference", "--copy-storage-inc", "qemu-img rebase -u").MatchString(out) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	qemuImg(t, "rebase", "-u", "-f", "qcow2", "-F", "qcow2", "-b", master, copied)
