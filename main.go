@@ -5,6 +5,10 @@ package main
 import (
 	"flag"
 	"log"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
@@ -18,6 +22,8 @@ var version = "dev"
 func main() {
 	debug := flag.Bool("debug", false, "run so that a debugger can be attached")
 	flag.Parse()
+	silenceFramework()
+	limitGC()
 	var opts []tf6server.ServeOpt
 	if *debug {
 		opts = append(opts, tf6server.WithManagedDebug())
@@ -25,5 +31,36 @@ func main() {
 	newServer := func() tfprotov6.ProviderServer { return provider.NewServer(version) }
 	if err := tf6server.Serve("registry.terraform.io/virtclaim/virtclaim", newServer, opts...); err != nil {
 		log.Fatal(err)
+	}
+}
+
+// silenceFramework has the plugin framework write its errors only, unless somebody reads its log: it formats several lines for each value of
+// a state, and Terraform parses them, also where both are dropped.
+func silenceFramework() {
+	if slices.ContainsFunc(os.Environ(), isLogging) {
+		return
+	}
+	for _, subsystem := range []string{"TF_LOG_SDK", "TF_LOG_SDK_FRAMEWORK", "TF_LOG_SDK_PROTO"} {
+		if err := os.Setenv(subsystem, "ERROR"); err != nil {
+			log.Print(err)
+		}
+	}
+}
+
+// isLogging reports whether a variable of the environment asks for a log of Terraform or its providers.
+func isLogging(variable string) bool {
+	name, value, _ := strings.Cut(variable, "=")
+	return value != "" && (strings.HasPrefix(name, "TF_LOG") || strings.HasPrefix(name, "TF_ACC_LOG"))
+}
+
+// memoryTarget is how many bytes the garbage collector lets the process take before it runs as often as is usual in Go.
+const memoryTarget = 160 << 20
+
+// limitGC lets the heap grow to memoryTarget: a provider lives for one command, whose values are garbage as soon as they are sent. GOGC and
+// GOMEMLIMIT have their usual meaning.
+func limitGC() {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(400)
+		debug.SetMemoryLimit(memoryTarget)
 	}
 }
