@@ -76,6 +76,9 @@ const https = "https"
 func parseNetwork(s *libvirtxml.DomainDiskSource) volume.Image {
 	n := s.Network
 	i := volume.Image{Type: "network", Protocol: n.Protocol, Name: n.Name, Query: n.Query}
+	if strings.HasPrefix(n.Protocol, "http") && !strings.HasPrefix(n.Name, "/") {
+		i.Name = "/" + n.Name // libvirt adds it, too
+	}
 	for _, h := range n.Hosts {
 		server := volume.Server{Host: h.Name, Transport: h.Transport, Socket: h.Socket}
 		if port, err := strconv.ParseInt(h.Port, 10, 64); err == nil {

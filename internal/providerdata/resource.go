@@ -13,6 +13,7 @@ type Managed interface {
 	resource.ResourceWithModifyPlan
 	resource.ResourceWithValidateConfig
 	resource.ResourceWithImportState
+	resource.ResourceWithUpgradeState
 }
 
 // Resource is embedded by each resource.
@@ -31,6 +32,19 @@ func (r *Resource) Metadata(_ context.Context, req resource.MetadataRequest, res
 // Configure takes the data of the configured provider.
 func (r *Resource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
 	r.Provider = from(req.ProviderData, &resp.Diagnostics)
+}
+
+// WithURIs is the version of the schemas of resources whose volumes have URIs.
+const WithURIs = 1
+
+// UpgradeState refuses states from before that: none was written by a released version.
+func (r *Resource) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
+	refuse := func(_ context.Context, _ resource.UpgradeStateRequest, resp *resource.UpgradeStateResponse) {
+		resp.Diagnostics.AddError("State of an unreleased version", "This state was written before 0.1.0, when volumes had another form. "+
+			"Nothing has been changed. Destroy with the version that wrote it, or go on with what there is: terraform state rm, and "+
+			"terraform import with this version.")
+	}
+	return map[int64]resource.StateUpgrader{0: {StateUpgrader: refuse}}
 }
 
 // DataSource is embedded by each data source.

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// Filled is a volume, known or not, with the capacity and the generation of its content. A file has no generation: it is known by its time.
-func Filled(ctx context.Context, o types.Object, capacity types.Int64, generation types.String) types.Object {
+// Filled is a volume, known or not, with the capacity and the instance of its content. A file has none: it is known by its time.
+func Filled(ctx context.Context, o types.Object, capacity types.Int64, instance types.String) types.Object {
 	images, ok := o.Attributes()["images"].(types.List)
 	if !ok || o.IsUnknown() || images.IsUnknown() || len(images.Elements()) == 0 {
 		return UnknownVolume()
@@ -21,11 +21,8 @@ func Filled(ctx context.Context, o types.Object, capacity types.Int64, generatio
 		return UnknownVolume()
 	}
 	fields := maps.Clone(top.Attributes())
-	switch kind := fields["type"].(types.String); {
-	case kind.IsUnknown():
-		fields["generation"] = types.StringUnknown()
-	case kind.ValueString() != "file":
-		fields["generation"] = generation
+	if !isFile(top) {
+		fields["instance_id"] = instance
 	}
 	elements[0] = types.ObjectValueMust(top.AttributeTypes(ctx), fields)
 	return types.ObjectValueMust(VolumeTypes, map[string]attr.Value{

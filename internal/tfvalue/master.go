@@ -31,6 +31,13 @@ func ReadBelow(o types.Object) types.Object {
 // isExclusiveDisk reports whether an image is known to be a write-exclusive disk. An image with an unknown binding is not.
 func isExclusiveDisk(i types.Object) bool {
 	is := func(name string, want attr.Value) bool { return want.Equal(i.Attributes()[name]) }
-	return is("type", types.StringValue("file")) && is("binding", types.StringNull()) &&
+	return isFile(i) && is("binding", types.StringNull()) &&
 		is("access_mode", types.StringValue(string(volume.WriteExclusive)))
+}
+
+// isFile reports whether an image is a file. A local one that will be created has no URI yet.
+func isFile(i types.Object) bool {
+	uri, _ := i.Attributes()["uri"].(types.String)
+	is, err := volume.ParseURI(uri.ValueString())
+	return err == nil && is.Type == "file"
 }

@@ -20,7 +20,7 @@ func chainKnown(images types.List) bool {
 		if !ok || o.IsUnknown() {
 			return false
 		}
-		for _, child := range []string{"hosts", "servers", "auth"} {
+		for _, child := range []string{"hosts", "servers", "auth", "options"} {
 			if value := o.Attributes()[child]; value == nil || value.IsUnknown() {
 				return false
 			}

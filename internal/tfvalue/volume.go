@@ -3,6 +3,7 @@ package tfvalue
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -23,38 +24,24 @@ var VolumeTypes = map[string]attr.Type{
 var imageType = types.ObjectType{AttrTypes: imageTypes}
 
 var imageTypes = map[string]attr.Type{
-	"type":        types.StringType,
-	"format":      types.StringType,
-	"protocol":    types.StringType,
-	"name":        types.StringType,
-	"query":       types.StringType,
-	"servers":     types.ListType{ElemType: serverType},
+	"uri":         types.StringType,
+	"servers":     types.ListType{ElemType: types.StringType},
 	"auth":        types.ObjectType{AttrTypes: authTypes},
-	"initiator":   types.StringType,
-	"tls":         types.BoolType,
-	"tls_verify":  types.BoolType,
-	"user":        types.StringType,
-	"group":       types.StringType,
+	"options":     optionsType,
+	"format":      types.StringType,
 	"access_mode": types.StringType,
 	"hosts":       types.ListType{ElemType: types.StringType},
 	"binding":     types.StringType,
-	"generation":  types.StringType,
-}
-
-var serverType = types.ObjectType{AttrTypes: serverTypes}
-
-var serverTypes = map[string]attr.Type{
-	"host":      types.StringType,
-	"port":      types.Int64Type,
-	"transport": types.StringType,
-	"socket":    types.StringType,
+	"instance_id": types.StringType,
 }
 
 var authTypes = map[string]attr.Type{
-	"type":        types.StringType,
 	"username":    types.StringType,
 	"secret_uuid": types.StringType,
 }
+
+// credentialTypes are libvirt's types of credentials by protocol.
+var credentialTypes = map[string]string{"iscsi": "iscsi", "rbd": "ceph"}
 
 type volumeModel struct {
 	Capacity   types.Int64  `tfsdk:"capacity"`
@@ -63,33 +50,18 @@ type volumeModel struct {
 }
 
 type imageModel struct {
-	Type       types.String  `tfsdk:"type"`
-	Format     types.String  `tfsdk:"format"`
-	Protocol   types.String  `tfsdk:"protocol"`
-	Name       types.String  `tfsdk:"name"`
-	Query      types.String  `tfsdk:"query"`
-	Servers    []serverModel `tfsdk:"servers"`
-	Auth       *authModel    `tfsdk:"auth"`
-	Initiator  types.String  `tfsdk:"initiator"`
-	TLS        types.Bool    `tfsdk:"tls"`
-	TLSVerify  types.Bool    `tfsdk:"tls_verify"`
-	User       types.String  `tfsdk:"user"`
-	Group      types.String  `tfsdk:"group"`
-	AccessMode types.String  `tfsdk:"access_mode"`
-	Hosts      []string      `tfsdk:"hosts"`
-	Binding    types.String  `tfsdk:"binding"`
-	Generation types.String  `tfsdk:"generation"`
-}
-
-type serverModel struct {
-	Host      types.String `tfsdk:"host"`
-	Port      types.Int64  `tfsdk:"port"`
-	Transport types.String `tfsdk:"transport"`
-	Socket    types.String `tfsdk:"socket"`
+	URI        types.String            `tfsdk:"uri"`
+	Servers    []string                `tfsdk:"servers"`
+	Auth       *authModel              `tfsdk:"auth"`
+	Options    map[string]types.String `tfsdk:"options"`
+	Format     types.String            `tfsdk:"format"`
+	AccessMode types.String            `tfsdk:"access_mode"`
+	Hosts      []string                `tfsdk:"hosts"`
+	Binding    types.String            `tfsdk:"binding"`
+	InstanceID types.String            `tfsdk:"instance_id"`
 }
 
 type authModel struct {
-	Type       types.String `tfsdk:"type"`
 	Username   types.String `tfsdk:"username"`
 	SecretUUID types.String `tfsdk:"secret_uuid"`
 }
@@ -98,10 +70,10 @@ type authModel struct {
 func UnknownVolume() types.Object { return types.ObjectUnknown(VolumeTypes) }
 
 // Unknowns are the fields of a planned volume that are known only after the apply. Binding is the instance of the top image's binding,
-// Secret the id of its secret, Local the name and generation of a local top image that will be created, Format the format of a top
-// image that is determined when it is created, and Generation the generation of a top image's content.
+// Secret the id of its secret, Local the URI and instance of a local top image that will be created, Format the format of a top
+// image that is determined when it is created, and Instance the instance of a top image's content.
 type Unknowns struct {
-	Capacity, Binding, Secret, Local, Format, Generation bool
+	Capacity, Binding, Secret, Local, Format, Instance bool
 }
 
 // VolumeObject returns v as a Terraform value, with the fields in u unknown. It is created field by field: reflection would take more time
@@ -133,12 +105,12 @@ func Over(v volume.Volume, u Unknowns, below types.Object) types.Object {
 }
 
 func imageObject(i volume.Image, u Unknowns) attr.Value {
-	name, generation := OrNull(i.Name), OrNull(i.Generation)
+	uri, instance := OrNull(i.URI()), OrNull(i.Generation)
 	if u.Local {
-		name, generation = types.StringUnknown(), types.StringUnknown()
+		uri, instance = types.StringUnknown(), types.StringUnknown()
 	}
-	if u.Generation && i.Type != "file" {
-		generation = types.StringUnknown()
+	if u.Instance && i.Type != "file" {
+		instance = types.StringUnknown()
 	}
 	format := OrNull(i.Format)
 	if u.Format {
@@ -148,36 +120,16 @@ func imageObject(i volume.Image, u Unknowns) attr.Value {
 	if u.Binding {
 		binding = types.StringUnknown()
 	}
-	tls, tlsVerify := types.BoolNull(), types.BoolNull()
-	if i.TLS {
-		tls, tlsVerify = types.BoolValue(true), types.BoolValue(i.TLSVerify)
-	}
 	return types.ObjectValueMust(imageTypes, map[string]attr.Value{
-		"type":        OrNull(i.Type),
-		"format":      format,
-		"protocol":    OrNull(i.Protocol),
-		"name":        name,
-		"query":       OrNull(i.Query),
-		"servers":     list(serverType, i.Servers, serverObject),
+		"uri":         uri,
+		"servers":     texts(i.FurtherServers()),
 		"auth":        authObject(i.Auth, u.Secret),
-		"initiator":   OrNull(i.Initiator),
-		"tls":         tls,
-		"tls_verify":  tlsVerify,
-		"user":        OrNull(i.User),
-		"group":       OrNull(i.Group),
+		"options":     options(i),
+		"format":      format,
 		"access_mode": OrNull(string(i.AccessMode)),
-		"hosts":       list(types.StringType, i.Hosts, func(h string) attr.Value { return types.StringValue(h) }),
+		"hosts":       texts(i.Hosts),
 		"binding":     binding,
-		"generation":  generation,
-	})
-}
-
-func serverObject(s volume.Server) attr.Value {
-	return types.ObjectValueMust(serverTypes, map[string]attr.Value{
-		"host":      OrNull(s.Host),
-		"port":      types.Int64PointerValue(s.Port),
-		"transport": OrNull(s.Transport),
-		"socket":    OrNull(s.Socket),
+		"instance_id": instance,
 	})
 }
 
@@ -189,9 +141,28 @@ func authObject(a *volume.Auth, secretUnknown bool) attr.Value {
 	if secretUnknown {
 		secret = types.StringUnknown()
 	}
-	return types.ObjectValueMust(authTypes, map[string]attr.Value{
-		"type": OrNull(a.Type), "username": OrNull(a.Username), "secret_uuid": secret,
-	})
+	return types.ObjectValueMust(authTypes, map[string]attr.Value{"username": OrNull(a.Username), "secret_uuid": secret})
+}
+
+func texts(from []string) attr.Value {
+	return list(types.StringType, from, func(text string) attr.Value { return types.StringValue(text) })
+}
+
+var optionsType = types.MapType{ElemType: types.StringType}
+
+// options are the settings that most images do not have: the initiator name, and tls_verify = "false".
+func options(i volume.Image) attr.Value {
+	set := map[string]attr.Value{}
+	if i.Initiator != "" {
+		set["initiator"] = types.StringValue(i.Initiator)
+	}
+	if i.TLS && !i.TLSVerify {
+		set["tls_verify"] = types.StringValue("false")
+	}
+	if len(set) == 0 {
+		return types.MapNull(types.StringType)
+	}
+	return types.MapValueMust(types.StringType, set)
 }
 
 // list returns a list, or null if it is empty, because absent values are null.
@@ -220,34 +191,39 @@ func VolumeFrom(ctx context.Context, o types.Object) (v volume.Volume, ok bool, 
 		return volume.Volume{}, false, diags
 	}
 	v = volume.Volume{Capacity: number(m.Capacity), CopyOnRead: m.CopyOnRead.ValueBool()}
-	for _, i := range m.Images {
-		v.Images = append(v.Images, i.image())
+	for _, m := range m.Images {
+		i, err := m.image()
+		if err != nil {
+			return volume.Volume{}, false, diag.Diagnostics{diag.NewErrorDiagnostic("Invalid volume", err.Error())}
+		}
+		v.Images = append(v.Images, i)
 	}
 	return v, true, nil
 }
 
-func (m imageModel) image() volume.Image {
-	i := volume.Image{
-		Type: m.Type.ValueString(), Format: m.Format.ValueString(), Protocol: m.Protocol.ValueString(),
-		Name: m.Name.ValueString(), Query: m.Query.ValueString(), Initiator: m.Initiator.ValueString(),
-		TLS: m.TLS.ValueBool(), TLSVerify: m.TLSVerify.ValueBool(),
-		User: m.User.ValueString(), Group: m.Group.ValueString(),
-		AccessMode: volume.AccessMode(m.AccessMode.ValueString()), Hosts: m.Hosts, Binding: m.Binding.ValueString(),
-		Generation: m.Generation.ValueString(),
+// image returns the image. A local one that will be created has no URI yet, and is a file.
+func (m imageModel) image() (volume.Image, error) {
+	i, err := volume.ParseURI(m.URI.ValueString())
+	if err != nil {
+		return i, err
 	}
-	for _, s := range m.Servers {
-		i.Servers = append(i.Servers, volume.Server{
-			Host: s.Host.ValueString(), Port: number(s.Port),
-			Transport: s.Transport.ValueString(), Socket: s.Socket.ValueString(),
-		})
+	for _, text := range m.Servers {
+		server, err := volume.ParseServer(text)
+		if err != nil {
+			return i, fmt.Errorf("%q is no server: %w", text, err)
+		}
+		i.Servers = append(i.Servers, server)
 	}
 	if m.Auth != nil {
 		i.Auth = &volume.Auth{
-			Type: m.Auth.Type.ValueString(), Username: m.Auth.Username.ValueString(),
-			SecretUUID: m.Auth.SecretUUID.ValueString(),
+			Type: credentialTypes[i.Protocol], Username: m.Auth.Username.ValueString(), SecretUUID: m.Auth.SecretUUID.ValueString(),
 		}
 	}
-	return i
+	i.Initiator = m.Options["initiator"].ValueString()
+	i.TLSVerify = i.TLS && m.Options["tls_verify"].ValueString() != "false"
+	i.Format, i.AccessMode, i.Hosts = m.Format.ValueString(), volume.AccessMode(m.AccessMode.ValueString()), m.Hosts
+	i.Binding, i.Generation = m.Binding.ValueString(), m.InstanceID.ValueString()
+	return i, nil
 }
 
 // number returns nil for an unknown value, for which the framework returns zero.

@@ -18,16 +18,24 @@ var full = volume.Volume{
 	Capacity: pointer(1 << 30), CopyOnRead: true,
 	Images: []volume.Image{
 		{
-			Type: "file", Format: "qcow2", Name: "/pool/web.qcow2", User: "107", Group: "107",
+			Type: "file", Format: "qcow2", Name: "/pool/web.qcow2",
 			AccessMode: volume.AccessMode("write-exclusive"), Hosts: []string{"host-a", "host-b"}, Generation: "g1",
 		},
 		{
-			Type: "network", Format: "raw", Protocol: "iscsi", Name: "iqn.2025-01.io.example:a/1", Query: "a=b",
+			Type: "network", Format: "raw", Protocol: "nfs", Name: "/export/a", User: "107", Group: "107",
+			Servers: []volume.Server{{Host: "nfs.example"}}, AccessMode: volume.AccessMode("read-shared"), Hosts: []string{"host-a"},
+		},
+		{
+			Type: "network", Format: "raw", Protocol: "https", Name: "/a", Query: "a=b", TLS: true, Servers: []volume.Server{{Host: "h"}},
+			AccessMode: volume.AccessMode("read-shared"), Hosts: []string{"host-a"}, Binding: "b/i",
+		},
+		{
+			Type: "network", Format: "raw", Protocol: "iscsi", Name: "iqn.2025-01.io.example:a/1",
 			Servers: []volume.Server{
 				{Host: "192.0.2.1", Port: pointer(3260), Transport: "tcp"}, {Transport: "unix", Socket: "/run/s"},
 			},
-			Auth:      &volume.Auth{Type: "chap", Username: "me", SecretUUID: "3f1f4a3e-5d0c-5b8e-9c5a-2f6d3c1b7a90"},
-			Initiator: "iqn.2025-01.io.example:me", TLS: true, TLSVerify: true,
+			Auth:       &volume.Auth{Type: "iscsi", Username: "me", SecretUUID: "3f1f4a3e-5d0c-5b8e-9c5a-2f6d3c1b7a90"},
+			Initiator:  "iqn.2025-01.io.example:me",
 			AccessMode: volume.AccessMode("read-shared"), Hosts: []string{"host-a"},
 		},
 	},
@@ -57,7 +65,7 @@ func TestVolume_AbsentIsNull(t *testing.T) {
 	object := tfvalue.VolumeObject(volume.Volume{Images: []volume.Image{{Type: "block", Name: "/dev/x"}}}, tfvalue.Unknowns{})
 	image := object.Attributes()["images"].(types.List).Elements()[0].(types.Object)
 	for name, value := range image.Attributes() {
-		if isSet := name == "type" || name == "name"; value.IsNull() == isSet {
+		if isSet := name == "uri"; value.IsNull() == isSet {
 			t.Errorf("%s is %s", name, value)
 		}
 	}
@@ -66,12 +74,13 @@ func TestVolume_AbsentIsNull(t *testing.T) {
 func TestVolume_UnknownUntilApply(t *testing.T) {
 	object := tfvalue.VolumeObject(full, tfvalue.Unknowns{Capacity: true, Binding: true, Secret: true})
 	v, ok := from(t, object)
-	if !ok || v.Capacity != nil || v.Images[1].Auth.SecretUUID != "" {
+	if !ok || v.Capacity != nil || v.Images[3].Auth.SecretUUID != "" {
 		t.Errorf("got %+v, %t", v, ok)
 	}
 	v.Capacity = full.Capacity
-	auth := *full.Images[1].Auth
-	v.Images[1].Auth = &auth
+	auth := *full.Images[3].Auth
+	v.Images[3].Auth = &auth
+	v.Images[2].Binding = full.Images[2].Binding
 	if !reflect.DeepEqual(v, full) {
 		t.Errorf("the rest became %+v", v)
 	}
@@ -96,7 +105,7 @@ func TestAsPlanned_FillsOnlyUnknown(t *testing.T) {
 	moved := full
 	moved.Capacity = pointer(2 << 30)
 	moved.Images = append([]volume.Image{}, full.Images...)
-	moved.Images[1].Servers = []volume.Server{{Host: "192.0.2.9"}, {Transport: "unix", Socket: "/run/s"}}
+	moved.Images[3].Servers = []volume.Server{{Host: "192.0.2.9"}, {Transport: "unix", Socket: "/run/s"}}
 	got, _ := from(t, tfvalue.AsPlanned(t.Context(), planned, tfvalue.VolumeObject(moved, tfvalue.Unknowns{})))
 	want := full
 	want.Capacity = moved.Capacity
@@ -128,4 +137,16 @@ func withImage(t *testing.T, o types.Object, name string, value attr.Value) type
 	last := len(elements) - 1
 	elements[last] = with(t, elements[last].(types.Object), name, value)
 	return with(t, o, "images", types.ListValueMust(images.ElementType(t.Context()), elements))
+}
+
+func TestVolume_RefusesWhatNamesNothing(t *testing.T) {
+	whole := tfvalue.VolumeObject(full, tfvalue.Unknowns{})
+	for name, o := range map[string]types.Object{
+		"a uri":    withImage(t, whole, "uri", types.StringValue("somewhere")),
+		"a server": withImage(t, whole, "servers", types.ListValueMust(types.StringType, []attr.Value{types.StringValue("h:port")})),
+	} {
+		if v, ok, diags := tfvalue.VolumeFrom(t.Context(), o); ok || !diags.HasError() {
+			t.Errorf("%s: got %+v", name, v)
+		}
+	}
 }

@@ -36,7 +36,7 @@ resource "virtclaim_volume_binding" "golden" {
   name        = "golden"
   hosts       = local.hosts
   access_mode = "read-shared"
-  content     = virtclaim_volume_content.golden.generation
+  content     = virtclaim_volume_content.golden.instance_id
   source      = { persistent_volume_claim = local.claim }
 }
 

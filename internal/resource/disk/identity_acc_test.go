@@ -48,7 +48,7 @@ func TestAccDisk_IdentityLasts(t *testing.T) {
 	cli.Write("main.tf", config)
 	cli.Must("apply", "-auto-approve", "-no-color")
 	identities := func() string {
-		return strings.Join(regexp.MustCompile(`"generation": "[^"]*"`).FindAllString(read(t, filepath.Join(cli.Dir, "terraform.tfstate")), -1), " ")
+		return strings.Join(regexp.MustCompile(`"instance_id": "[^"]*"`).FindAllString(read(t, filepath.Join(cli.Dir, "terraform.tfstate")), -1), " ")
 	}
 	made := identities()
 	for _, c := range []struct {

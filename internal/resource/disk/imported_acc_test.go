@@ -31,7 +31,7 @@ func TestAccDisk_ImportAdopts(t *testing.T) {
 				Config: config, ConfigPlanChecks: pre(stays(true)),
 				Check: resource.ComposeTestCheckFunc(
 					resource.TestCheckResourceAttr(theDisk, "volume.images.#", "2"),
-					resource.TestCheckResourceAttrSet(theDisk, "volume.images.0.generation")),
+					resource.TestCheckResourceAttrSet(theDisk, "volume.images.0.instance_id")),
 			},
 			{Config: config, PlanOnly: true},
 		},

@@ -11,12 +11,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
+		Version: providerdata.WithURIs,
 		MarkdownDescription: "A disk on one host: an overlay or a clone of any volume, an image from a container registry, a web " +
 			"server or a file, a cloud-init seed, or a blank disk. Its `volume` is used for the disks of machines, or as the master " +
 			"of further disks.\n\nDestroying or replacing a disk deletes its data. Increasing `size` resizes the disk in place, also " +

@@ -34,7 +34,7 @@ resource "virtclaim_volume_binding" "golden" {
   name        = "golden"
   hosts       = ["host-a", "host-b"]
   access_mode = "read-shared"
-  content     = virtclaim_volume_content.golden.generation
+  content     = virtclaim_volume_content.golden.instance_id
   source      = { persistent_volume_claim = { namespace = "content", claim_name = "golden" } }
 }
 `, image)

@@ -180,7 +180,8 @@ func TestCheckDevices(t *testing.T) {
 
 func TestCheckDevices_Volumes(t *testing.T) {
 	image := func(kind, protocol, format string, mode volume.AccessMode) volume.Image {
-		return volume.Image{Type: kind, Protocol: protocol, Format: format, Name: "data", AccessMode: mode, Hosts: []string{"node-a"}}
+		name := map[string]string{"network": "data", "file": "/data", "block": "/dev/data"}[kind]
+		return volume.Image{Type: kind, Protocol: protocol, Format: format, Name: name, AccessMode: mode, Hosts: []string{"node-a"}}
 	}
 	of := func(images ...volume.Image) func(*diskModel) {
 		return func(d *diskModel) { d.Volume = tfvalue.VolumeObject(volume.Volume{Images: images}, tfvalue.Unknowns{}) }

@@ -35,17 +35,14 @@ func onFile(t *testing.T, dir, key, text, more string) string {
 		}
 	}
 	disk := strings.Replace(handmade(key, "write-exclusive", "", more, "host-a"), `bus = ""`, "", 1)
-	disk = regexp.MustCompile(`name = "[^"]*"`).ReplaceAllString(disk, fmt.Sprintf("name = %q", name))
-	disk = regexp.MustCompile(`servers = .*`).ReplaceAllString(disk, "servers = null")
-	return strings.Replace(disk, `type = "network", format = "raw", protocol = "iscsi"`, `type = "file", format = "raw", protocol = null`, 1)
+	return regexp.MustCompile(`uri  .*?,`).ReplaceAllString(disk, fmt.Sprintf("uri = %q,", name))
 }
 
 // onUnit is a disk whose volume is a logical unit.
 func onUnit(l *lab.Lab, lun lab.LUN, key, more string) string {
-	host, port, _ := strings.Cut(l.Target.Portal, ":")
 	disk := strings.Replace(handmade(key, "write-exclusive", "", more, "host-a"), `bus = ""`, "", 1)
 	return strings.NewReplacer("iqn.2026-01.io.example:"+key+"/1", fmt.Sprintf("%s/%d", lun.IQN, lun.Number),
-		`"127.0.0.1", port = 3260`, fmt.Sprintf("%q, port = %s", host, port)).Replace(disk)
+		"127.0.0.1:3260", l.Target.Portal).Replace(disk)
 }
 
 // facts is a command that has the guest print the properties of each disk, by the key that it begins with.

@@ -172,34 +172,68 @@ resource "virtclaim_virtual_machine" "all" {
 `, server.URL+"/volume", file, l.Target.Portal, direct.IQN, direct.Number)
 }
 
-// What the provider of an earlier commit has made is unchanged for this one, which can destroy it.
+// A state of an earlier, unreleased form is refused with a sentence, and nothing changes.
 func TestAccState_OfEarlierProvider(t *testing.T) {
 	l := acctest.Lab(t)
-	earlier := earlierProvider(t)
-	for name, configured := range map[string]func(*testing.T) acctest.CLI{
-		"each kind": func(t *testing.T) acctest.CLI {
-			t.Helper()
-			cli := acctest.NewCLI(t)
-			cli.Write("main.tf", everyKind(t, l))
-			return cli
-		},
-		"container images": func(t *testing.T) acctest.CLI {
-			t.Helper()
-			_, cli := containerImages(t, l)
-			return cli
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cli := configured(t)
-			t.Cleanup(func() {
-				if t.Failed() {
-					_, _ = cli.Run("destroy", "-auto-approve", "-no-color")
-				}
-			})
-			cli.WithProvider(earlier).Must("apply", "-auto-approve", "-no-color")
-			cli.Must("plan", "-detailed-exitcode", "-no-color")
-			acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added, 0 changed, 0 destroyed")
-			cli.Must("destroy", "-auto-approve", "-no-color")
-		})
+	bin := earlierProvider(t)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", everyKind(t, l))
+	before := cli.WithProvider(bin)
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = before.Run("destroy", "-auto-approve", "-no-color")
+		}
+	})
+	before.Must("apply", "-auto-approve", "-no-color")
+	for _, command := range []string{"plan", "destroy"} {
+		out, err := cli.Run(command, "-no-color", "-input=false")
+		if err == nil || !message("State of an unreleased version", "Nothing has been changed", "terraform import").MatchString(out) {
+			t.Errorf("%s: %v\n%s", command, err, out)
+		}
 	}
+	before.Must("plan", "-detailed-exitcode", "-no-color")
+	before.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// What an earlier provider has recorded on hosts and claims is read: an import goes on with it, and adds and destroys nothing.
+func TestAccState_OfEarlierProviderIsImported(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	acctest.Claim(t, l, "earlier", "imported", acctest.LUN(t, l, true, "golden"))
+	cli.Write("main.tf", acctest.Provider(l, "earlier")+`
+resource "virtclaim_volume_binding" "golden" {
+  name        = "golden"
+  hosts       = ["host-a"]
+  access_mode = "read-shared"
+  source      = { persistent_volume_claim = { namespace = "earlier", claim_name = "imported" } }
+}
+
+resource "virtclaim_disk" "root" {
+  host       = "host-a"
+  name       = "root"
+  usage_type = "fast"
+  copy_mode  = "copy-on-write"
+  source     = { volume = virtclaim_volume_binding.golden.volume }
+}
+
+resource "virtclaim_virtual_machine" "web" {
+  host       = "host-a"
+  name       = "web"
+  memory     = "32Mi"
+  running    = false
+  machine    = { type = "pc", domain_type = "qemu" }
+  disks      = { root = { volume = virtclaim_disk.root.volume }, golden = { volume = virtclaim_volume_binding.golden.volume } }
+}
+`)
+	cli.WithProvider(earlierProvider(t)).Must("apply", "-auto-approve", "-no-color")
+	for _, object := range [][2]string{
+		{"virtclaim_volume_binding.golden", "earlier/imported/golden"}, {"virtclaim_disk.root", "host-a/ssd/root"},
+		{"virtclaim_virtual_machine.web", "host-a/web"},
+	} {
+		cli.Must("state", "rm", object[0])
+		cli.Must("import", "-no-color", object[0], object[1])
+	}
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added,", " 0 destroyed")
+	cli.Must("plan", "-detailed-exitcode", "-no-color")
+	cli.Must("destroy", "-auto-approve", "-no-color")
 }

@@ -32,10 +32,8 @@ func handmade(key, mode, bus, more string, hosts ...string) string {
       volume = {
         capacity = null, copy_on_read = false
         images = [{
-          type = "network", format = "raw", protocol = "iscsi", name = "iqn.2026-01.io.example:%[1]s/1", query = null
-          servers = [{ host = "127.0.0.1", port = 3260, transport = null, socket = null }]
-          auth = null, initiator = null, tls = null, tls_verify = null, user = null, group = null
-          access_mode = %[4]q, hosts = ["%[5]s"], binding = null, generation = null
+          uri         = "iscsi://127.0.0.1:3260/iqn.2026-01.io.example:%[1]s/1", format = "raw", servers = null, auth = null, options = null
+          access_mode = %[4]q, hosts = ["%[5]s"], binding = null, instance_id = null
         }]
       }
     }`, key, bus, more, mode, strings.Join(hosts, `", "`))

@@ -53,7 +53,7 @@ func TestAccVolumeBinding_LifeCycle(t *testing.T) {
 				Check: resource.ComposeTestCheckFunc(secretsOn(l, map[string]int{"host-a": 1, "host-b": 0}),
 					resource.TestCheckResourceAttr(data, "access_mode", "write-exclusive"),
 					resource.TestCheckResourceAttr(data, "volume.capacity", "67108864"),
-					resource.TestCheckResourceAttr(data, "volume.images.0.auth.type", "iscsi"),
+					resource.TestMatchResourceAttr(data, "volume.images.0.uri", regexp.MustCompile("^iscsi://")),
 					resource.TestCheckResourceAttrPair(data, "volume.images.0.auth.secret_uuid", data, "id")),
 			},
 			{
@@ -137,7 +137,7 @@ func TestAccVolumeBinding_DirectLifeCycle(t *testing.T) {
 			{
 				// The same unit behind another portal is the same storage.
 				Config: config(one, moved, 2), ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
-				Check: resource.TestCheckResourceAttr(data, "volume.images.0.servers.0.host", "localhost"),
+				Check: resource.TestMatchResourceAttr(data, "volume.images.0.uri", regexp.MustCompile("^iscsi://localhost:")),
 			},
 			{Config: config(two, moved, 2), ConfigPlanChecks: planned(plancheck.ResourceActionReplace)},
 		},
@@ -153,18 +153,18 @@ func TestAccVolumeBinding_ChangedMonitorsUpdateInPlace(t *testing.T) {
 			"rbd = { monitors = [%q], pool = %q, image = %q, username = %q, key_wo = %q, key_wo_version = 1 }",
 			monitor, image.Pool, image.Image, ceph.User, ceph.Key), "", "host-a")
 	}
-	host, port, _ := strings.Cut(ceph.Monitors[0], ":")
+	_, port, _ := strings.Cut(ceph.Monitors[0], ":")
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
 			{
 				Config: config(ceph.Monitors[0]), ConfigPlanChecks: planned(plancheck.ResourceActionCreate),
-				Check: resource.TestCheckResourceAttr(data, "volume.images.0.servers.0.host", host),
+				Check: resource.TestCheckResourceAttr(data, "volume.images.0.servers.0", ceph.Monitors[0]),
 			},
 			{
 				Config: config("localhost:" + port), ConfigPlanChecks: planned(plancheck.ResourceActionUpdate),
 				Check: resource.ComposeTestCheckFunc(secretsOn(l, map[string]int{"host-a": 1}),
-					resource.TestCheckResourceAttr(data, "volume.images.0.servers.0.host", "localhost"),
+					resource.TestCheckResourceAttr(data, "volume.images.0.servers.0", "localhost:"+port),
 					resource.TestCheckResourceAttr(data, "volume.capacity", fmt.Sprint(image.Size))),
 			},
 		},

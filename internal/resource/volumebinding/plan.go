@@ -172,7 +172,7 @@ func (r *binding) planVolume(ctx context.Context, plan model, state *model, own 
 	}
 	o := tfvalue.VolumeObject(v, tfvalue.Unknowns{
 		Capacity: v.Capacity == nil, Binding: state == nil, Secret: plan.ID.IsUnknown(),
-		Generation: plan.Content.IsUnknown(),
+		Instance: plan.Content.IsUnknown(),
 	})
 	if v.Images[0].Auth == nil {
 		return o, types.MapNull(types.StringType)

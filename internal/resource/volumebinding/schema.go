@@ -13,12 +13,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
+		Version: providerdata.WithURIs,
 		MarkdownDescription: "Resolves where a volume is stored, and reserves it under an access mode for a set of hosts. Its " +
 			"`volume` is used for the disks of machines.\n\n" +
 			"In Kubernetes, *binding* connects a claim to its PersistentVolume; here it connects a claim, or directly named storage, " +

@@ -44,7 +44,7 @@ func TestAccVolumeBinding_ClaimOfSameApply(t *testing.T) {
 				plancheck.ExpectUnknownValue(data, tfjsonpath.New("volume")),
 				between(func(ctx context.Context) error { return l.AddClaim(ctx, spec) }),
 			}},
-			Check: resource.TestCheckResourceAttr(data, "volume.images.0.type", "network"),
+			Check: resource.TestMatchResourceAttr(data, "volume.images.0.uri", regexp.MustCompile("^iscsi://")),
 		}},
 	})
 }

@@ -33,7 +33,7 @@ type model struct {
 	Verify     types.Bool     `tfsdk:"verify"`
 	Erase      types.Bool     `tfsdk:"erase"`
 	Digest     types.String   `tfsdk:"digest"`
-	Generation types.String   `tfsdk:"generation"`
+	InstanceID types.String   `tfsdk:"instance_id"`
 	Volume     types.Object   `tfsdk:"volume"`
 	Timeouts   timeouts.Value `tfsdk:"timeouts"`
 }

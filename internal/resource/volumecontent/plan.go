@@ -93,19 +93,19 @@ func (m *model) planNew(ctx context.Context, v volume.Volume, known bool, diags 
 			fmt.Sprintf("Whatever is on %s is lost: overwrite is set.", v.Images[0].Name))
 	}
 	if m.planContent(ctx, diags); m.kind() == "file" { // it may be created or changed in the same apply
-		m.Digest, m.Generation = types.StringUnknown(), types.StringUnknown()
+		m.Digest, m.InstanceID = types.StringUnknown(), types.StringUnknown()
 	}
 	m.planVolume(ctx, v.Capacity)
 }
 
 // planContent plans the digest and the generation of content that is going to be written.
 func (m *model) planContent(ctx context.Context, diags *diag.Diagnostics) {
-	m.Digest, m.Generation = types.StringUnknown(), types.StringUnknown()
+	m.Digest, m.InstanceID = types.StringUnknown(), types.StringUnknown()
 	if m.isSourceKnown(ctx) {
 		m.Digest = m.source(ctx, diags).PlanDigest(ctx, sourcePath, diags)
 	}
 	if v, known := m.target(ctx, diags); known && m.Digest.ValueString() != "" {
-		m.Generation = types.StringValue(generationOf(v, m.Digest.ValueString(), m.source(ctx, diags).file()))
+		m.InstanceID = types.StringValue(generationOf(v, m.Digest.ValueString(), m.source(ctx, diags).file()))
 	}
 }
 
@@ -115,7 +115,7 @@ func (m *model) planVolume(ctx context.Context, capacity *int64) {
 	if capacity != nil {
 		bytes = types.Int64Value(*capacity)
 	}
-	m.Volume = tfvalue.Filled(ctx, m.Target, bytes, m.Generation)
+	m.Volume = tfvalue.Filled(ctx, m.Target, bytes, m.InstanceID)
 }
 
 // planChange plans whether other storage is filled, or the volume is written again, and reports whether that writes content that was not
@@ -136,8 +136,8 @@ func (m *model) planChange(ctx context.Context, state model, v volume.Volume, kn
 			"another one, fill it by another resource, or replace this one (-replace).", v.Images[0].Name))
 	}
 	if !m.rewrites(ctx, state, &resp.Diagnostics) {
-		if m.Digest, m.Generation = state.Digest, state.Generation; !m.isSourceKnown(ctx) {
-			m.Digest, m.Generation = types.StringUnknown(), types.StringUnknown()
+		if m.Digest, m.InstanceID = state.Digest, state.InstanceID; !m.isSourceKnown(ctx) {
+			m.Digest, m.InstanceID = types.StringUnknown(), types.StringUnknown()
 			resp.Diagnostics.AddAttributeWarning(sourcePath, "The volume may be overwritten", fmt.Sprintf("The source is known in the "+
 				"apply. If that is other content, it is written onto %s: all that was written to it since it was filled is lost then.",
 				was.Images[0].Name))
@@ -181,7 +181,7 @@ func isOther(was, is volume.Volume) (other, certain bool) {
 // rewrites reports whether the configured content is known to be other content than was written, or what was written is not complete.
 func (m model) rewrites(ctx context.Context, state model, diags *diag.Diagnostics) bool {
 	switch {
-	case state.Generation.IsNull():
+	case state.InstanceID.IsNull():
 		return true
 	case m.kind() == "" || state.kind() == "":
 		return false

@@ -87,7 +87,7 @@ func sourced(t *testing.T, digest string, s imagesource.Source) model {
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
-	return model{Source: o, Digest: tfvalue.OrNull(digest), Generation: types.StringValue("generation")}
+	return model{Source: o, Digest: tfvalue.OrNull(digest), InstanceID: types.StringValue("generation")}
 }
 
 // Content that is the same by its digest is not written again, wherever it comes from, and another file of an image is.

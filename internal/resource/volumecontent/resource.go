@@ -77,11 +77,11 @@ func (r *volumeContent) Read(ctx context.Context, req resource.ReadRequest, resp
 	if !ok || !known {
 		return
 	}
-	if why := r.isOtherwise(ctx, v, state.Generation.ValueString(), &resp.Diagnostics); why != "" {
+	if why := r.isOtherwise(ctx, v, state.InstanceID.ValueString(), &resp.Diagnostics); why != "" {
 		resp.Diagnostics.AddAttributeWarning(targetPath, "The volume has not what it was filled with",
 			fmt.Sprintf("%s: %s. An apply writes all of it again.",
 				v.Images[0].Name, why))
-		state.Generation = types.StringNull()
+		state.InstanceID = types.StringNull()
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
@@ -137,8 +137,8 @@ func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, 
 		return
 	}
 	isOtherContent := plan.rewrites(ctx, state, &resp.Diagnostics)
-	switch planned := plan.Generation; {
-	case planned.IsUnknown() && isOtherContent, !planned.IsUnknown() && !planned.Equal(state.Generation):
+	switch planned := plan.InstanceID; {
+	case planned.IsUnknown() && isOtherContent, !planned.IsUnknown() && !planned.Equal(state.InstanceID):
 		if r.write(ctx, &plan, writer{secrets: config.source(ctx, &resp.Diagnostics), overwrite: true, diags: &resp.Diagnostics}) {
 			resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 		}
@@ -148,7 +148,7 @@ func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, 
 			"Nothing was written. Plan and apply again.")
 		return
 	}
-	plan.Digest, plan.Generation = state.Digest, state.Generation
+	plan.Digest, plan.InstanceID = state.Digest, state.InstanceID
 	filled, _, d := tfvalue.VolumeFrom(ctx, state.Volume)
 	plan.finish(ctx, filled.Capacity)
 	resp.Diagnostics.Append(append(d, resp.State.Set(ctx, plan)...)...)
@@ -187,8 +187,8 @@ func (r *volumeContent) write(ctx context.Context, plan *model, w writer) (ok bo
 	if plan.Digest.IsUnknown() {
 		plan.Digest = tfvalue.OrNull(is.Digest)
 	}
-	if plan.Generation.IsUnknown() {
-		plan.Generation = types.StringValue(is.Generation)
+	if plan.InstanceID.IsUnknown() {
+		plan.InstanceID = types.StringValue(is.Generation)
 	}
 	plan.finish(ctx, w.target.Capacity)
 	return true
@@ -205,7 +205,7 @@ func reservedName(v volume.Volume) string {
 
 // finish sets the filled volume.
 func (m *model) finish(ctx context.Context, capacity *int64) {
-	m.Volume = tfvalue.AsPlanned(ctx, m.Volume, tfvalue.Filled(ctx, m.Target, types.Int64PointerValue(capacity), m.Generation))
+	m.Volume = tfvalue.AsPlanned(ctx, m.Volume, tfvalue.Filled(ctx, m.Target, types.Int64PointerValue(capacity), m.InstanceID))
 }
 
 func addWriteError(diags *diag.Diagnostics, v volume.Volume, err error) {

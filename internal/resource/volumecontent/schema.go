@@ -13,12 +13,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/imagesource"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 func (r *volumeContent) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
+		Version: providerdata.WithURIs,
 		MarkdownDescription: "Content of a volume: an image is written onto the storage of a `virtclaim_volume_binding`, whatever its " +
 			"protocol. Its `volume` is the filled one, so machines and disks that refer to it wait for the content.\n\n" +
 			"A volume that is not blank is refused, unless `overwrite` is set. Changed content is written again, in place: **all that " +
@@ -41,7 +43,7 @@ func (r *volumeContent) Schema(ctx context.Context, _ resource.SchemaRequest, re
 			"erase": option("Whether destroying the resource erases the volume: all of it reads as zeros afterwards."),
 			"digest": tfvalue.Computed("Digest of the content: that of the container image when it was written, the checksum of the " +
 				"URL, or that of the file. Null for a URL without a checksum, and for a volume."),
-			"generation": tfvalue.Computed("Identifies this content of this storage: it changes whenever other content is written. For " +
+			"instance_id": tfvalue.Computed("Identifies this content of this storage: it changes whenever other content is written. For " +
 				"the `content` of further bindings of the same storage."),
 			"volume": schema.ObjectAttribute{
 				Computed: true, AttributeTypes: tfvalue.VolumeTypes,
