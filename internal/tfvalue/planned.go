@@ -4,8 +4,11 @@ import (
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
 var asOptions = basetypes.ObjectAsOptions{}
@@ -62,4 +65,27 @@ func asPlanned(ctx context.Context, planned, actual attr.Value) attr.Value {
 		return types.ListValueMust(p.ElementType(ctx), elements)
 	}
 	return planned
+}
+
+// SetAttributes sets attributes of a plan, whose types must be those of its schema. tfsdk.Plan.SetAttribute walks the whole plan for each.
+func SetAttributes(ctx context.Context, plan *tfsdk.Plan, values map[string]attr.Value) (diags diag.Diagnostics) {
+	all := map[string]tftypes.Value{}
+	if err := plan.Raw.As(&all); err != nil {
+		diags.AddError("Unreadable plan", err.Error())
+		return diags
+	}
+	isOther := false
+	for name, value := range values {
+		is, err := value.ToTerraformValue(ctx)
+		if err != nil {
+			diags.AddError("Unreadable value of "+name, err.Error())
+			return diags
+		}
+		isOther = isOther || !is.Equal(all[name])
+		all[name] = is
+	}
+	if isOther {
+		plan.Raw = tftypes.NewValue(plan.Raw.Type(), all)
+	}
+	return diags
 }

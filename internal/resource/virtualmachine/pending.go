@@ -7,7 +7,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -43,18 +42,16 @@ func (m model) pending(ctx context.Context, diags *diag.Diagnostics) (all []stri
 	return all
 }
 
-// planRunning plans the attributes of the running guest. If nothing else changes, they stay, and pending changes are reported again, or
+// planRunning plans the attributes of the running guest beside others to set. If nothing else changes, they stay, and pending changes are reported again, or
 // applied if a restart is allowed: a failed or killed apply may not have reported them.
-func (m model) planRunning(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	var state model
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("pending"), state.Pending)...)
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoints"), state.Endpoints)...)
-	exitCode := state.ExitCode
+func (m model) planRunning(ctx context.Context, state model, set map[string]attr.Value, req resource.ModifyPlanRequest,
+	resp *resource.ModifyPlanResponse,
+) {
+	set["pending"], set["endpoints"], set["exit_code"] = state.Pending, state.Endpoints, state.ExitCode
 	if !m.Running.Equal(state.Running) {
-		exitCode = types.Int64Unknown()
+		set["exit_code"] = types.Int64Unknown()
 	}
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("exit_code"), exitCode)...)
+	resp.Diagnostics.Append(tfvalue.SetAttributes(ctx, &resp.Plan, set)...)
 	changes, restarts := !resp.Plan.Raw.Equal(req.State.Raw), m.AllowRestart.ValueBool()
 	waiting := state.pending(ctx, &resp.Diagnostics)
 	if !changes && len(waiting) > 0 && !restarts {
@@ -63,10 +60,11 @@ func (m model) planRunning(ctx context.Context, req resource.ModifyPlanRequest, 
 	if !changes && (len(waiting) == 0 || !restarts) {
 		return
 	}
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("pending"), types.ListUnknown(types.StringType))...)
+	changed := map[string]attr.Value{"pending": types.ListUnknown(types.StringType)}
 	if restarts || !m.Running.Equal(state.Running) {
-		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoints"), types.ObjectUnknown(endpointsTypes))...)
+		changed["endpoints"] = types.ObjectUnknown(endpointsTypes)
 	}
+	resp.Diagnostics.Append(tfvalue.SetAttributes(ctx, &resp.Plan, changed)...)
 	if m.Running.ValueBool() && state.Running.ValueBool() {
 		m.warnOfRestart(state.was(ctx), m.was(ctx), &resp.Diagnostics)
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -72,7 +73,7 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 	}
 	r.settleDevices(ctx, &plan, state, req.Config, &resp.Diagnostics)
 	plan.warnOfBootDisk(ctx, state, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("disks"), plan.Disks)...)
+	resp.Diagnostics.Append(tfvalue.SetAttributes(ctx, &resp.Plan, map[string]attr.Value{"disks": plan.Disks})...)
 	if !r.Provider.Ready() {
 		return
 	}
@@ -89,10 +90,19 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 	if req.State.Raw.IsNull() {
 		if !plan.Host.IsUnknown() && !plan.Name.IsUnknown() {
 			id := types.StringValue(plan.Host.ValueString() + "/" + plan.Name.ValueString())
-			resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("id"), id)...)
+			resp.Diagnostics.Append(tfvalue.SetAttributes(ctx, &resp.Plan, map[string]attr.Value{"id": id})...)
 		}
 		return
 	}
+	set := r.planChange(ctx, plan, state, resp)
+	plan.planRunning(ctx, state, set, req, resp)
+	r.warnOfOpenFiles(ctx, plan, state, resp)
+	r.refuseMigrated(ctx, plan, state, &resp.Diagnostics)
+}
+
+// planChange plans whether an existing machine is replaced, and returns the attributes that another spelling does not change, or that only
+// the host knows.
+func (r *virtualMachine) planChange(ctx context.Context, plan, state model, resp *resource.ModifyPlanResponse) map[string]attr.Value {
 	was, is := state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)
 	planned := is.Type
 	is.Type = r.spelling(ctx, state, was, is, plan.Host.Equal(state.Host) && !otherPlatform(was, is), &resp.Diagnostics)
@@ -100,22 +110,20 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
 	}
 	r.planReplacement(state, plan.replacedBy(state, was, is), &resp.Diagnostics)
-	// Another spelling is no change: an alias like q35 and its type, or 2Gi and 2048Mi.
-	if !is.Type.Equal(planned) {
-		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("machine").AtName("type"), is.Type)...)
-	}
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("memory"), state.Memory.OrSame(plan.Memory))...)
-	if !plan.MaxMemory.IsNull() {
-		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("max_memory"), state.MaxMemory.OrSame(plan.MaxMemory))...)
-	}
-	// Nor is another spelling of the same interface, such as a MAC address in capitals.
 	plan.spellInterfaces(ctx, state, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("interfaces"), plan.Interfaces)...)
 	plan.planAddresses(ctx, state, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("addresses"), plan.Addresses)...)
-	plan.planRunning(ctx, req, resp)
-	r.warnOfOpenFiles(ctx, plan, state, resp)
-	r.refuseMigrated(ctx, plan, state, &resp.Diagnostics)
+	set := map[string]attr.Value{
+		"memory": state.Memory.OrSame(plan.Memory), "interfaces": plan.Interfaces, "addresses": plan.Addresses,
+	}
+	if !is.Type.Equal(planned) { // q35 and the type that it stands for
+		fields := plan.Machine.Attributes()
+		fields["type"] = is.Type
+		set["machine"] = types.ObjectValueMust(plan.Machine.AttributeTypes(ctx), fields)
+	}
+	if !plan.MaxMemory.IsNull() {
+		set["max_memory"] = state.MaxMemory.OrSame(plan.MaxMemory)
+	}
+	return set
 }
 
 // checkOthers refuses storage that another machine of the configuration uses in a conflicting way.
