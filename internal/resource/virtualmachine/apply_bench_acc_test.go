@@ -87,12 +87,12 @@ func overlays(n int) string {
 	).Replace(onClaim("measured", ""))
 }
 
-// measured is a configuration whose commands are measured; each of the provider's processes adds its processor seconds to the file cpu.
+// measured is a configuration whose commands are measured; each of the provider's processes notes its usage in a log.
 type measured struct {
 	b   *testing.B
 	cli acctest.CLI
 	tap *lab.Tap
-	cpu string
+	log string
 }
 
 type cost struct{ calls, bytes, wall, cpu float64 }
@@ -100,21 +100,19 @@ type cost struct{ calls, bytes, wall, cpu float64 }
 func measure(b *testing.B, l *lab.Lab) measured {
 	b.Helper()
 	root, err := lab.Root()
-	dir, name := b.TempDir(), "terraform-provider-virtclaim"
-	cpu := filepath.Join(dir, "cpu")
-	script := fmt.Sprintf("#!/bin/bash\nTIMEFORMAT='%%U %%S'\n{ time %q \"$@\" 2>&3; } 3>&2 2>>%q\n", filepath.Join(root, ".lab", "bin", name), cpu)
-	if err := cmp.Or(err, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755)); err != nil {
+	if err != nil {
 		b.Fatal(err)
 	}
-	b.Setenv("VIRTCLAIM_TEST_PROVIDER", dir)
+	log := filepath.Join(b.TempDir(), "usage")
+	b.Setenv("VIRTCLAIM_TEST_PROVIDER", measuring(b, filepath.Join(root, ".lab", "bin", "terraform-provider-virtclaim"), log))
 	cli, tap := acctest.Tapped(b, l, "measured")
-	return measured{b, cli, tap, cpu}
+	return measured{b, cli, tap, log}
 }
 
 // run is what a command of terraform costs.
 func (m measured) run(what string, args ...string) (c cost) {
 	m.b.Helper()
-	_ = os.Remove(m.cpu)
+	_ = os.Remove(m.log)
 	before, received, start := m.tap.Counts(), m.tap.Received(), time.Now()
 	m.cli.Must(append(args, "-no-color")...)
 	c.wall, c.bytes = time.Since(start).Seconds(), float64(m.tap.Received()-received)
@@ -125,14 +123,7 @@ func (m measured) run(what string, args ...string) (c cost) {
 			kinds = append(kinds, fmt.Sprintf("%d %s", n, call))
 		}
 	}
-	times, err := os.ReadFile(m.cpu)
-	for _, seconds := range strings.Fields(string(times)) {
-		s, wrong := strconv.ParseFloat(seconds, 64)
-		c.cpu, err = c.cpu+s, cmp.Or(err, wrong)
-	}
-	if err != nil {
-		m.b.Fatal(err)
-	}
+	c.cpu = usageIn(m.b, m.log).CPU
 	m.b.Logf("%s: %.0f calls, %.0f bytes, %.2f s, %.2f s of processors: %s", what, c.calls, c.bytes, c.wall, c.cpu, strings.Join(kinds, ", "))
 	return c
 }
@@ -141,7 +132,7 @@ func (m measured) run(what string, args ...string) (c cost) {
 func (m measured) loop(n int, commands string) float64 {
 	m.b.Helper()
 	cmd := exec.CommandContext(m.b.Context(), "bash", "-euc", fmt.Sprintf("for ((i = 0; i < %d; i++)); do %s; done", n, commands))
-	cmd.Dir, cmd.Env = filepath.Dir(m.cpu), append(os.Environ(), "VIRSH_DEFAULT_CONNECT_URI="+m.tap.URI)
+	cmd.Dir, cmd.Env = filepath.Dir(m.log), append(os.Environ(), "VIRSH_DEFAULT_CONNECT_URI="+m.tap.URI)
 	start := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		m.b.Fatalf("%s: %v: %s", commands, err, out)
