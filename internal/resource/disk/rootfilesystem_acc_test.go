@@ -200,11 +200,11 @@ func TestAccDisk_RootFilesystemInterrupted(t *testing.T) {
 	whole := func(t *testing.T) { t.Helper(); hasFiles(t, file(l, "root"), "app", "base") }
 	for _, s := range []uploadScenario{
 		{scenario{
-			// The host's mutex twice, and the journals of two layers; an upload of a body and of a head for each.
+			// The host's mutex twice; the journals of the disk, which is started, and of two layers; an upload of a body and of a head for each.
 			"create", "", config,
 			map[lab.Call]int{
-				lab.CallCreateXML: 4, lab.CallDefine: 3, lab.CallDomainCreateFlags: 1, lab.CallVolumeCreate: 3, lab.CallVolumeUpload: 4,
-				lab.CallUndefine: 2, lab.CallDestroy: 4, lab.CallSecretDefine: 2,
+				lab.CallCreateXML: 2, lab.CallDefine: 3, lab.CallDomainCreateFlags: 1, lab.CallVolumeCreate: 3, lab.CallVolumeUpload: 4,
+				lab.CallUndefine: 2, lab.CallDestroy: 3, lab.CallSecretDefine: 2,
 			},
 			whole, "",
 		}, false, []int64{1, 512 << 10}},
