@@ -120,7 +120,7 @@ func TestAccDisk_RootFilesystem(t *testing.T) {
 		}, {
 			Config:             acctest.Provider(l, "disks") + disk("root", rootFilesystem(two.Reference)),
 			ConfigPlanChecks:   resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(theDisk, plancheck.ResourceActionReplace)}},
-			Check:              has(3, 1, 11), // nothing was left of the former ones
+			Check:              has(3, 1, 12), // nothing was left of the former ones; the plan of a replacement reads the configuration
 			ExpectNonEmptyPlan: false,
 		}},
 		CheckDestroy: func(*terraform.State) error {
