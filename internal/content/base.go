@@ -192,8 +192,8 @@ type baseLook struct {
 	mine    map[string]host.StorageVolume
 }
 
-// finished is one of the images, and errNoBase when it is not complete. The header is checked beside the journal, because that may have been
-// lost.
+// finished is one of the images, and errNoBase when it is not complete. The header is checked beside the journal, because that may have
+// been lost.
 func (l baseLook) finished(ctx context.Context, n int) (v host.StorageVolume, err error) {
 	v, isMine := l.mine[l.baseNames[n]]
 	if !isMine {

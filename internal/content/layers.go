@@ -118,7 +118,8 @@ type stack struct {
 // content is the content of the image of a layer.
 func (s *stack) content(n int) *Image {
 	return &Image{ID: layerID(s.spec.Layers[n]), layer: &layer{
-		below: s.spec.below(n), over: &s.over, write: func(ctx context.Context, out io.Writer) ([]byte, error) { return s.apply(ctx, n, out) },
+		below: s.spec.below(n), over: &s.over,
+		write: func(ctx context.Context, out io.Writer) ([]byte, error) { return s.apply(ctx, n, out) },
 	}}
 }
 

@@ -144,7 +144,8 @@ func TestMake_LayerIsNotCompletedWithoutItsJournal(t *testing.T) {
 func TestMake_LayerStaysWhenTheAnswerIsLost(t *testing.T) {
 	h := &answerless{fakeHost: newHost()}
 	made, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, layered(t, "a", "base", "python"), quiet)
-	if err != nil || h.lost != 2 || len(made.Bases) != 2 || !bytes.HasPrefix(h.volumes["ssd/"+path.Base(made.Backing)].content, []byte("QFI")) {
+	top := h.volumes["ssd/"+path.Base(made.Backing)]
+	if err != nil || h.lost != 2 || len(made.Bases) != 2 || !bytes.HasPrefix(top.content, []byte("QFI")) {
 		t.Errorf("%v, and the host has %v", err, h.volumes)
 	}
 }
