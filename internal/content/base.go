@@ -314,21 +314,24 @@ func (b *bases) make(ctx context.Context, name string, content *Image) error {
 	if err != nil {
 		return errors.Join(b.creator.awaitFaster(ctx, b.key, j, err), j.remove(ctx)) // the journal may exist although begin failed
 	}
-	if record := b.records[baseUsage(b.pool, name)]; record != "" { // of an image that was removed outside of Terraform
-		if err := ignoreNotFound(h.UndefineSecret(ctx, record)); err != nil {
-			return errors.Join(err, j.remove(ctx))
+	finish := func(ctx context.Context, v host.StorageVolume) error {
+		if record := b.records[baseUsage(b.pool, name)]; record != "" { // of an image that was removed outside of Terraform
+			if err := ignoreNotFound(h.UndefineSecret(ctx, record)); err != nil {
+				return err
+			}
 		}
+		return j.undefine(ctx, v)
 	}
 	var v host.StorageVolume
 	err = host.ErrExists
 	if content.layer != nil { // another image's download begins before its volume is created
-		v, err = j.upload(ctx, s, b.report, j.undefine)
+		v, err = j.upload(ctx, s, b.report, finish)
 	}
 	if errors.Is(err, host.ErrExists) {
 		if is, err := j.isThere(ctx); is || err != nil {
 			return errors.Join(err, j.remove(ctx)) // another process has finished it in between
 		}
-		v, err = j.upload(ctx, s, b.report, j.undefine)
+		v, err = j.upload(ctx, s, b.report, finish)
 	}
 	if errors.Is(err, host.ErrExists) {
 		return errors.Join(err, j.remove(ctx))
