@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -87,10 +89,11 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec,
 			release()
 		}
 	}()
+	var mine map[string]host.StorageVolume
 	for {
 		// No base must be deleted before the overlay that names it exists.
 		err := m.locked(ctx, key, j.host, func(ctx context.Context) error {
-			base, err := finishedBases(ctx, j.host, s)
+			bases, err := finishedBases(ctx, j.host, s, mine)
 			if errors.Is(err, errNoBase) && release == nil { // creating a base can take minutes
 				// Who deletes bases reads the domains under the mutex: later, it could delete those below after it has read them.
 				release, err = j.live(ctx)
@@ -99,7 +102,8 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec,
 			if err != nil {
 				return err
 			}
-			made, err = makeOverlay(ctx, j.host, s, base)
+			j.bases = imagesOf(bases)
+			made, err = makeOverlay(ctx, j.host, s, bases[len(bases)-1])
 			return err
 		})
 		if err == nil {
@@ -108,65 +112,146 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec,
 		if !errors.Is(err, errNoBase) {
 			return made, err
 		}
-		if s.Base != nil {
-			err = m.makeBase(ctx, key, j.host, Spec{Pool: s.Pool, Name: s.baseNames[0], Content: s.Base}, report)
-		} else {
-			err = m.makeLayers(ctx, key, j.host, s, report)
-		}
-		if err != nil {
+		if mine, err = m.makeBases(ctx, key, j, s, report); err != nil {
 			return made, fmt.Errorf("the image that disks of pool %s share: %w", s.Pool, err)
 		}
 	}
 }
 
-// finishedBases returns the highest one of shared images, all of which are complete and were not written to.
-func finishedBases(ctx context.Context, h Host, s Spec) (top host.StorageVolume, err error) {
-	opened, err := openedOn(ctx, h)
+// makeBases creates the shared images that are not there, and returns those that no other process has made.
+func (m *Creator) makeBases(ctx context.Context, key string, j *journal, s Spec,
+	report func(host.Progress),
+) (mine map[string]host.StorageVolume, err error) {
+	records, err := j.host.SecretsOfVolumes(ctx)
 	if err != nil {
-		return top, err
+		return nil, err
 	}
-	for n, name := range s.baseNames {
-		if top, err = finishedBase(ctx, h, s.Pool, name); err != nil {
-			return top, err
-		}
-		if err := refuseWritten(opened, top); err != nil {
-			return top, err
-		}
-		if err := s.refuseOther(n, top); err != nil {
-			return top, err
-		}
-		if err := checkUnchanged(ctx, h, top); err != nil {
-			return top, err
-		}
+	b := &bases{creator: m, key: key, journal: j, pool: s.Pool, records: records, made: map[string]host.StorageVolume{}, report: report}
+	if s.Base != nil {
+		err = b.make(ctx, s.baseNames[0], s.Base)
+	} else {
+		err = b.makeLayers(ctx, s)
 	}
-	return top, nil
+	return b.made, err
+}
+
+// imagesOf are the images of a chain, the lowest one last.
+func imagesOf(bases []host.StorageVolume) (images []volume.Image) {
+	for _, v := range slices.Backward(bases) {
+		images = append(images, volume.Image{Name: v.Path, Format: v.Format})
+	}
+	return images
+}
+
+// finishedBases are the shared images below a volume, the lowest one first, all of which are complete and were not written to. mine are
+// those that this process has completed since the volume's journal is active. The journals are looked for before and after the images: a
+// creation may have been reverted, or begun, in between.
+func finishedBases(ctx context.Context, h Host, s Spec, mine map[string]host.StorageVolume) (all []host.StorageVolume, err error) {
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	read, err := guard.Read(ctx, h, domains)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, d := range domains {
+		names[d.Name] = true
+	}
+	look := baseLook{Spec: s, host: h, opened: OpenedBy(read), mine: mine}
+	if look.records, err = h.SecretsOfVolumes(ctx); err != nil {
+		return nil, err
+	}
+	for n := 0; n < len(s.baseNames) && err == nil; n++ {
+		if names[journalName(s.Pool, s.baseNames[n])] {
+			return nil, errNoBase
+		}
+		var v host.StorageVolume
+		v, err = look.finished(ctx, n)
+		all = append(all, v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if names, err = domainNames(ctx, h); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(s.baseNames, func(name string) bool { return names[journalName(s.Pool, name)] }) {
+		return nil, errNoBase
+	}
+	return all, nil
+}
+
+// baseLook is a look at all shared images below a volume.
+type baseLook struct {
+	Spec
+	host    Host
+	opened  Opened
+	records map[string]string
+	mine    map[string]host.StorageVolume
+}
+
+// finished is one of the images, and errNoBase when it is not complete. The header is checked beside the journal, because that may have
+// been lost.
+func (l baseLook) finished(ctx context.Context, n int) (v host.StorageVolume, err error) {
+	v, isMine := l.mine[l.baseNames[n]]
+	if !isMine {
+		v, err = l.host.Volume(ctx, l.Pool, l.baseNames[n])
+	}
+	if err == nil && !isMine {
+		err = checkFinished(ctx, l.host, v)
+	}
+	if errors.Is(err, host.ErrNotFound) {
+		err = errNoBase
+	}
+	v = asProbed(v)
+	if err == nil {
+		err = refuseWritten(l.opened, v)
+	}
+	if err == nil {
+		err = l.refuseOther(n, v)
+	}
+	if err == nil {
+		err = checkUnchanged(ctx, l.host, v, l.records[baseUsage(v.Pool, v.Name)])
+	}
+	return v, err
+}
+
+func domainNames(ctx context.Context, h Host) (map[string]bool, error) {
+	domains, err := h.List(ctx)
+	names := map[string]bool{}
+	for _, d := range domains {
+		names[d.Name] = true
+	}
+	return names, err
 }
 
 // errNoBase is the error of a base that is missing or unfinished. It is not host.ErrNotFound, because the disk over it exists.
 var errNoBase = errors.New("the image that it shares with others is not there")
 
-// finishedBase is a base that is complete; errNoBase when there is none. The journal is checked before and after the volume is read:
-// a creation may have been reverted, or begun, in between. The header is checked as well, because the journal may have been lost.
-func finishedBase(ctx context.Context, h Host, pool, name string) (v host.StorageVolume, err error) {
-	for range 2 {
-		_, err := open(ctx, h, pool, name)
-		if err == nil {
-			return v, errNoBase
-		}
-		if !errors.Is(err, host.ErrNotFound) {
-			return v, err
-		}
-		if v, err = h.Volume(ctx, pool, name); errors.Is(err, host.ErrNotFound) {
-			return v, errNoBase
-		} else if err != nil {
-			return v, err
-		}
+// finishedBase is a base that is complete; errNoBase when there is none. The header is checked beside the journal, of which domains have
+// the name, because the journal may have been lost.
+func finishedBase(ctx context.Context, h Host, domains map[string]bool, pool, name string) (v host.StorageVolume, err error) {
+	if domains[journalName(pool, name)] {
+		return v, errNoBase
 	}
+	if v, err = h.Volume(ctx, pool, name); err == nil {
+		err = checkFinished(ctx, h, v)
+	}
+	if errors.Is(err, host.ErrNotFound) {
+		err = errNoBase
+	}
+	return asProbed(v), err
+}
+
+// checkFinished is errNoBase for an image whose header says that it is not complete.
+func checkFinished(ctx context.Context, h Host, v host.StorageVolume) error {
 	unfinished, err := isUnfinished(ctx, h, v)
 	if err == nil && unfinished {
 		err = errNoBase
 	}
-	return asProbed(v), err
+	return err
 }
 
 // refuseWritten refuses an image that disks share and that a domain writes to, or would at its next start, as after virsh blockcommit
@@ -208,38 +293,69 @@ func makeOverlay(ctx context.Context, h Host, s Spec, base host.StorageVolume) (
 	return h.Volume(ctx, s.Pool, s.Name)
 }
 
-// makeBase creates a base, or waits for another process that does. The caller checks afterwards whether it exists.
-func (m *Creator) makeBase(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) error {
-	j, err := begin(ctx, h, "", s)
+// bases are the shared images below a volume, while those are made that are not there.
+type bases struct {
+	creator *Creator
+	key     string
+	// journal is that of the volume; its domain is active.
+	journal *journal
+	pool    string
+	// records are the UUIDs of the host's secrets.
+	records map[string]string
+	// made are those that were made here.
+	made   map[string]host.StorageVolume
+	report func(host.Progress)
+}
+
+// make creates a base, or waits for another process that does: then the caller checks whether it is there.
+func (b *bases) make(ctx context.Context, name string, content *Image) error {
+	h, s := b.journal.host, Spec{Pool: b.pool, Name: name, Content: content}
+	j, err := b.journal.beginBase(ctx, s)
 	if err != nil {
-		return errors.Join(m.awaitFaster(ctx, key, j, err), j.remove(ctx)) // the journal may exist although begin failed
+		return errors.Join(b.creator.awaitFaster(ctx, b.key, j, err), j.remove(ctx)) // the journal may exist although begin failed
 	}
-	if is, err := isThere(ctx, h, s); is || err != nil {
-		return errors.Join(err, j.remove(ctx)) // another process has finished it in between
+	finish := func(ctx context.Context, v host.StorageVolume) error {
+		if record := b.records[baseUsage(b.pool, name)]; record != "" { // of an image that was removed outside of Terraform
+			if err := ignoreNotFound(h.UndefineSecret(ctx, record)); err != nil {
+				return err
+			}
+		}
+		return j.undefine(ctx, v)
 	}
-	if err := forgetBase(ctx, h, s.Pool, s.Name); err != nil { // the record of an image that was removed outside of Terraform
-		return errors.Join(err, j.remove(ctx))
+	var v host.StorageVolume
+	err = host.ErrExists
+	if content.layer != nil { // another image's download begins before its volume is created
+		v, err = j.upload(ctx, s, b.report, finish)
 	}
-	_, err = j.upload(ctx, s, report, func(ctx context.Context, _ host.StorageVolume) error { return h.Undefine(ctx, j.UUID) })
+	if errors.Is(err, host.ErrExists) {
+		if is, err := j.isThere(ctx); is || err != nil {
+			return errors.Join(err, j.remove(ctx)) // another process has finished it in between
+		}
+		v, err = j.upload(ctx, s, b.report, finish)
+	}
 	if errors.Is(err, host.ErrExists) {
 		return errors.Join(err, j.remove(ctx))
 	}
 	if err != nil {
 		return undo(ctx, j, err)
 	}
+	b.made[name] = v
 	return nil
 }
 
-// isThere reports whether a base exists by now, and removes an incomplete one that has no journal any more.
-func isThere(ctx context.Context, h Host, s Spec) (bool, error) {
-	v, err := h.Volume(ctx, s.Pool, s.Name)
+// isThere reports whether the journal's volume exists by now, and removes an incomplete one that has no other journal any more.
+func (j *journal) isThere(ctx context.Context) (bool, error) {
+	v, err := j.host.Volume(ctx, j.Note.Pool, j.Note.Volume)
 	if err != nil {
 		return false, ignoreNotFound(err)
 	}
-	if unfinished, err := isUnfinished(ctx, h, v); err != nil || !unfinished {
+	if unfinished, err := isUnfinished(ctx, j.host, v); err != nil || !unfinished {
 		return err == nil, err
 	}
-	return false, ignoreNotFound(h.DeleteVolume(ctx, s.Pool, s.Name))
+	if err := j.checkMine(ctx); err != nil {
+		return false, err
+	}
+	return false, ignoreNotFound(j.host.DeleteVolume(ctx, j.Note.Pool, j.Note.Volume))
 }
 
 // awaitFaster waits for another process that began the same base first. If there is none, the error is why this one could not begin.

@@ -19,16 +19,23 @@ func describeBase(v host.StorageVolume) string {
 		v.Modified)
 }
 
-// checkUnchanged refuses a shared image that was written to since the first disk over it was created, which adds the record.
-func checkUnchanged(ctx context.Context, h Identities, base host.StorageVolume) error {
-	was, id, err := baseRecord(ctx, h, base, true)
-	if err != nil || id == "" {
+// checkUnchanged refuses a shared image that was written to since the first disk over it was created, which adds the record. id is the UUID
+// of the record; empty without one.
+func checkUnchanged(ctx context.Context, h Identities, base host.StorageVolume, id string) (err error) {
+	was, now := "", describeBase(base)
+	if id != "" {
+		was, err = descriptionOf(ctx, h, id)
+	}
+	switch {
+	case err != nil || isSameFile(was, now):
 		return err
+	case was == "":
+		return addRecord(ctx, h, baseUsage(base.Pool, base.Name), now)
 	}
 	return fmt.Errorf("the image %s in the storage pool %s, which disks share, was written to since it was downloaded. Restore it with "+
 		"its time (cp -p), or remove all disks over it: the next one downloads it again. If only the file was copied: virsh "+
 		"secret-undefine %s\n\nRecorded was %q, and it is %q now",
-		base.Name, base.Pool, id, was, describeBase(base))
+		base.Name, base.Pool, id, was, now)
 }
 
 // checkBase returns ErrMasterChanged if an image of a chain is a shared image and was written to. record has a missing record added.
@@ -66,7 +73,7 @@ func baseRecord(ctx context.Context, h Identities, base host.StorageVolume, reco
 	return was, id, nil
 }
 
-// forgetBase removes the record of a shared image that is about to be deleted or created.
+// forgetBase removes the record of a shared image that is about to be deleted.
 func forgetBase(ctx context.Context, h Identities, pool, name string) error {
 	return dropRecord(ctx, h, baseUsage(pool, name))
 }

@@ -33,6 +33,10 @@ type Host interface {
 	Undefine(ctx context.Context, uuid string) error
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
 	WaitStopped(ctx context.Context, uuid string) error
+	WaitReleased(ctx context.Context, uuid, holder string) error
+	Reserve(ctx context.Context, xml string) error
+	List(ctx context.Context) ([]host.Listed, error)
+	SecretsOfVolumes(ctx context.Context) (map[string]string, error)
 	Hold(ctx context.Context, xml string) (release func(context.Context) error, err error)
 	Domains(ctx context.Context) ([]host.Domain, error)
 
@@ -171,9 +175,6 @@ func (m *Creator) Make(ctx context.Context, key string, h Host, s Spec, report f
 	s.baseNames, err = s.namesOfBases(ctx, h)
 	if err == nil {
 		made, err = m.make(ctx, key, h, s, report)
-	}
-	if err == nil && len(s.baseNames) > 0 {
-		made.Bases, err = BasesOf(ctx, h, made.StorageVolume)
 	}
 	if err != nil {
 		m.release(s.claimKey(key))

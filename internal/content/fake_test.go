@@ -163,6 +163,33 @@ func (h *fakeHost) Hold(_ context.Context, text string) (func(context.Context) e
 	}, nil
 }
 
+// Reserve is Define for a name that no domain has.
+func (h *fakeHost) Reserve(ctx context.Context, text string) error {
+	var x libvirtxml.Domain
+	if err := x.Unmarshal(text); err != nil {
+		return err
+	}
+	if h.domains[x.Name] != nil {
+		return host.ErrExists
+	}
+	_, err := h.Define(ctx, text)
+	return err
+}
+
+func (h *fakeHost) List(context.Context) (all []host.Listed, err error) {
+	if h.killed {
+		return nil, errBroken
+	}
+	for _, d := range h.domains {
+		all = append(all, host.Listed{Name: d.name, UUID: d.uuid, Active: d.active})
+	}
+	return all, nil
+}
+
+func (h *fakeHost) WaitReleased(ctx context.Context, _, holder string) error {
+	return h.WaitStopped(ctx, holder)
+}
+
 func (h *fakeHost) SetLiveMetadata(context.Context, string, string, string, string) error { return nil }
 
 func (h *fakeHost) WaitStopped(context.Context, string) error {

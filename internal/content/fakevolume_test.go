@@ -176,6 +176,14 @@ func (h *fakeHost) SecretOfVolume(_ context.Context, usage string) (string, erro
 	return "", host.ErrNotFound
 }
 
+func (h *fakeHost) SecretsOfVolumes(context.Context) (map[string]string, error) {
+	found := map[string]string{}
+	for usage, s := range h.secrets {
+		found[usage] = s.UUID
+	}
+	return found, nil
+}
+
 func (h *fakeHost) SecretXML(_ context.Context, uuid string) (string, error) {
 	for _, s := range h.secrets {
 		if s.UUID == uuid {

@@ -172,11 +172,11 @@ func (g *garbage) isOver(ctx context.Context, pool string, base *master) (bool, 
 	return base.mayBe(ctx, v.Path)
 }
 
-// removeAbandoned removes what an interrupted creation of a base has left, unless its domain is active: then its creator is alive, or the
-// next creation of this base detects that it is dead.
+// removeAbandoned removes what an interrupted creation of a base has left, unless its creator's domain is active: then its creator is
+// alive, or the next creation of this base detects that it is dead.
 func (j *journal) removeAbandoned(ctx context.Context) error {
-	state, err := j.host.State(ctx, j.UUID)
-	if err != nil || state.Active {
+	active, err := j.isActive(ctx)
+	if err != nil || active {
 		return ignoreNotFound(err)
 	}
 	return j.removeWithVolume(ctx)

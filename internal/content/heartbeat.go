@@ -3,6 +3,7 @@ package content
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -11,7 +12,8 @@ import (
 )
 
 // While a process creates a volume, the journal's domain is active; libvirtd ends it together with the process's connection. A domain
-// that was started before libvirtd crashed is not ended: so the process also increments a counter in the domain's metadata.
+// that was started before libvirtd crashed is not ended: so the process also increments a counter in the domain's metadata. The journals
+// of the shared images below a volume have no domains of their own: they name that of the volume's journal.
 const (
 	// beatTime is the interval of the counter.
 	beatTime = 5 * time.Second
@@ -66,16 +68,20 @@ func (j *journal) awaitCreator(ctx context.Context) error {
 	return ignoreNotFound(err)
 }
 
-// awaitEnd waits at most that long for the end of the journal's domain; ended is false when it is still active.
+// awaitEnd waits at most that long for the end of the creator's domain, or of the journal; ended is false when both are there.
 func (j *journal) awaitEnd(ctx context.Context, timeout time.Duration) (ended bool, err error) {
 	waitCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = j.host.WaitStopped(waitCtx, j.UUID)
+	if j.Note.Creator == "" {
+		err = j.host.WaitStopped(waitCtx, j.UUID)
+	} else { // it creates other volumes after this one
+		err = j.host.WaitReleased(waitCtx, j.UUID, j.Note.Creator)
+	}
 	return waitCtx.Err() == nil || ctx.Err() != nil, err
 }
 
 func (j *journal) lastBeat(ctx context.Context) (int, error) {
-	live, err := j.host.LiveXML(ctx, j.UUID)
+	live, err := j.host.LiveXML(ctx, j.creator())
 	if err != nil {
 		return 0, err
 	}
@@ -85,11 +91,28 @@ func (j *journal) lastBeat(ctx context.Context) (int, error) {
 
 // checkMine is the error of a volume that another process is taking over, because this one seemed dead.
 func (j *journal) checkMine(ctx context.Context) error {
+	if j.Note.Creator != "" {
+		return j.checkHeld(ctx)
+	}
 	state, err := j.host.State(ctx, j.UUID)
 	if err == nil && !state.Active || errors.Is(err, host.ErrNotFound) {
 		return errLost
 	}
 	return err
+}
+
+// checkHeld is checkMine for a journal that another domain holds.
+func (j *journal) checkHeld(ctx context.Context) error {
+	domains, err := j.host.List(ctx)
+	if err != nil {
+		return err
+	}
+	isThere := slices.ContainsFunc(domains, func(d host.Listed) bool { return d.UUID == j.UUID })
+	isHeld := slices.ContainsFunc(domains, func(d host.Listed) bool { return d.UUID == j.Note.Creator && d.Active })
+	if !isThere || !isHeld {
+		return errLost
+	}
+	return nil
 }
 
 var errLost = errors.New("the domain that kept the volume for this apply is gone: the connection to libvirt was lost for a while")

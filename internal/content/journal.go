@@ -14,6 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // journalName is the name of the domain that is a volume's journal. Names of domains are unique, so that the journal is also a lock.
@@ -32,7 +33,12 @@ type journal struct {
 	domainxml.Journal
 	// release ends the domain that shows other processes that this one creates the volume; nil where there is none.
 	release func(context.Context) error
+	// bases are the shared images below the finished volume, the lowest one last.
+	bases []volume.Image
 }
+
+// creator is the domain that is active as long as the volume is being created.
+func (j *journal) creator() string { return cmp.Or(j.Note.Creator, j.UUID) }
 
 // open returns the journal of a volume; host.ErrNotFound if there is none.
 func open(ctx context.Context, h Host, pool, name string) (*journal, error) {
@@ -83,6 +89,24 @@ func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) 
 	return j, j.write(ctx)
 }
 
+// beginBase creates the journal of a shared image below the volume of this one, whose domain must be active from before until after it:
+// without that, other processes take the image for an abandoned one. host.ErrExists is the error when there is a journal.
+func (j *journal) beginBase(ctx context.Context, s Spec) (*journal, error) {
+	b := &journal{
+		host: j.host,
+		Journal: domainxml.Journal{
+			Name: journalName(s.Pool, s.Name), UUID: uuid.NewString(),
+			Note: domainxml.Note{Creator: j.UUID, Pool: s.Pool, Volume: s.Name, Generation: newGeneration()},
+		},
+		release: func(context.Context) error { return nil }, // the domain goes on for the other images
+	}
+	text, err := domainxml.BuildJournal(b.Journal)
+	if err != nil {
+		return b, err
+	}
+	return b, j.host.Reserve(ctx, text)
+}
+
 func (j *journal) write(ctx context.Context) error {
 	text, err := domainxml.BuildJournal(j.Journal)
 	if err != nil {
@@ -104,6 +128,16 @@ func (j *journal) finish(ctx context.Context, v host.StorageVolume) error {
 	return j.orLeft(ignoreNotFound(err))
 }
 
+// undefine removes the journal of a complete shared image, which others may use from then on. That fails if another process has taken the
+// journal over.
+func (j *journal) undefine(ctx context.Context, _ host.StorageVolume) error {
+	err := j.host.Undefine(ctx, j.UUID)
+	if err != nil && !errors.Is(err, host.ErrNotFound) { // it may be gone, and the answer lost
+		err = ignoreNotFound(j.host.Undefine(ctx, j.UUID))
+	}
+	return err
+}
+
 // orLeft adds to an error that the volume, which is finished, may be left without a journal.
 func (j *journal) orLeft(err error) error {
 	if err == nil {
@@ -121,11 +155,25 @@ func (j *journal) stop(ctx context.Context) error {
 		j.release = nil
 		return release(ctx)
 	}
-	state, err := j.host.State(ctx, j.UUID)
-	if err != nil || !state.Active {
+	active, err := j.isActive(ctx)
+	if err != nil || !active {
 		return err
 	}
-	return j.host.StopCopier(ctx, j.UUID)
+	return j.ignoreEnded(j.host.StopCopier(ctx, j.creator()))
+}
+
+// isActive reports whether the creator's domain is active.
+func (j *journal) isActive(ctx context.Context) (bool, error) {
+	state, err := j.host.State(ctx, j.creator())
+	return err == nil && state.Active, j.ignoreEnded(err)
+}
+
+// ignoreEnded returns nil for the error of a domain that is gone, unless it was the journal's own one: then the journal is gone, too.
+func (j *journal) ignoreEnded(err error) error {
+	if j.Note.Creator == "" {
+		return err
+	}
+	return ignoreNotFound(err)
 }
 
 // remove removes the journal of a volume that was not created, also after the operation's timeout. A volume of that name belongs to
@@ -144,7 +192,11 @@ func (j *journal) remove(ctx context.Context) error {
 // other processes from beginning. If the journal is missing, another process has taken over both: then the volume is left alone.
 func (j *journal) removeWithVolume(ctx context.Context) error {
 	if j.release == nil {
-		if err := j.stop(ctx); err != nil {
+		err := j.stop(ctx)
+		if err == nil && j.Note.Creator != "" { // it may have finished the volume before it ended
+			_, err = j.host.State(ctx, j.UUID)
+		}
+		if err != nil {
 			return ignoreNotFound(err)
 		}
 		return j.removeBoth(ctx)

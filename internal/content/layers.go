@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -25,31 +26,49 @@ type layer struct {
 	below string
 	// write writes all that follows the image's head, and returns the head.
 	write func(ctx context.Context, out io.Writer) (head []byte, err error)
+	// over is the connection that the uploads of all layers share.
+	over *host.UploadConn
 }
 
 // layerID is the identity of a layer's image. Its number is that of rootfs's format: what that writes of a layer must not change with it.
 func layerID(l image.RootLayer) string { return "root file system 1 " + l.ChainID }
 
 // makeLayers creates the images of the layers that are not there, the lowest one first.
-func (m *Creator) makeLayers(ctx context.Context, key string, h Host, s Spec, report func(host.Progress)) error {
+func (b *bases) makeLayers(ctx context.Context, s Spec) error {
+	h := b.journal.host
 	stack := stack{host: h, spec: s}
-	for n := 0; n < len(s.Layers); {
-		v, err := finishedBase(ctx, h, s.Pool, s.baseNames[n])
-		if err == nil {
-			err = s.refuseOther(n, v)
+	defer stack.over.Close()
+	volumes, err := h.VolumeNames(ctx, s.Pool)
+	if err != nil {
+		return err
+	}
+	domains, err := domainNames(ctx, h)
+	for n := 0; n < len(s.Layers) && err == nil; {
+		v, failed := host.StorageVolume{}, errNoBase
+		if slices.Contains(volumes, s.baseNames[n]) {
+			v, failed = finishedBase(ctx, h, domains, s.Pool, s.baseNames[n])
 		}
 		switch {
-		case err == nil:
-			n++
-			continue
-		case errors.Is(err, errNoBase): // also after another process has failed to make it
-			err = m.makeBase(ctx, key, h, Spec{Pool: s.Pool, Name: s.baseNames[n], Content: stack.content(n)}, report)
+		case failed == nil:
+			if err = s.refuseOther(n, v); err == nil {
+				n++
+			}
+		case !errors.Is(failed, errNoBase):
+			err = failed
+		default: // also after another process has failed to make it
+			err = b.make(ctx, s.baseNames[n], stack.content(n))
+			if _, isMade := b.made[s.baseNames[n]]; isMade {
+				n++
+			} else if err == nil {
+				volumes = append(volumes, s.baseNames[n])
+				domains, err = domainNames(ctx, h)
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("layer %d of %d: %w", n+1, len(s.Layers), err)
 		}
 	}
-	return nil
+	return err
 }
 
 // checkLayers refuses what can't become a disk over layers, before anything is downloaded for it.
@@ -93,12 +112,14 @@ type stack struct {
 	spec    Spec
 	files   *rootfs.FileSystem
 	applied int
+	over    host.UploadConn
 }
 
 // content is the content of the image of a layer.
 func (s *stack) content(n int) *Image {
 	return &Image{ID: layerID(s.spec.Layers[n]), layer: &layer{
-		below: s.spec.below(n), write: func(ctx context.Context, out io.Writer) ([]byte, error) { return s.apply(ctx, n, out) },
+		below: s.spec.below(n), over: &s.over,
+		write: func(ctx context.Context, out io.Writer) ([]byte, error) { return s.apply(ctx, n, out) },
 	}}
 }
 
@@ -170,6 +191,7 @@ func (j *journal) writeLayer(ctx context.Context, s Spec, report func(host.Progr
 	}()
 	err = j.host.Upload(ctx, host.Upload{
 		Pool: s.Pool, Name: s.Name, Image: from, Head: func() []byte { return head }, BeforeCommit: j.checkMine, Report: report,
+		Over: s.Content.layer.over,
 	})
 	cancel()
 	_ = from.CloseWithError(errors.Join(err, context.Canceled))

@@ -45,7 +45,7 @@ func (m *Creator) make(ctx context.Context, key string, h Host, s Spec, report f
 	if err != nil {
 		return Created{}, m.undo(ctx, key, j, s, err)
 	}
-	return Created{StorageVolume: v, Generation: j.Note.Generation}, nil
+	return Created{StorageVolume: v, Generation: j.Note.Generation, Bases: j.bases}, nil
 }
 
 // takeOver removes what an earlier creation of the same owner has left, once its creator has ended.

@@ -25,7 +25,7 @@ func (j *journal) upload(ctx context.Context, s Spec, report func(host.Progress)
 	conclude func(context.Context, host.StorageVolume) error,
 ) (host.StorageVolume, error) {
 	made, err := j.writeContent(ctx, s, report)
-	if err == nil {
+	if err == nil && j.Note.Creator == "" { // or its journal can't be undefined
 		err = j.checkMine(ctx)
 	}
 	if err == nil {
@@ -110,6 +110,9 @@ func (j *journal) makeEmpty(ctx context.Context, s Spec) error {
 	}, false)
 	if err != nil {
 		return err
+	}
+	if s.Content.layer != nil && s.Content.layer.below != "" {
+		return nil // that is a file, and an empty file without a journal is removed by the next creation
 	}
 	if err := j.checkMine(ctx); errors.Is(err, errLost) {
 		// Another process may have begun it before, and would take this for a finished image.

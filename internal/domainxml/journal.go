@@ -35,6 +35,8 @@ type Note struct {
 	Prefix string `xml:"prefix,attr,omitempty"`
 	// Generation is the generation of the image.
 	Generation string `xml:"generation,attr"`
+	// Creator is the UUID of the domain that runs while the volume is being created; empty for the journal's own one.
+	Creator string `xml:"creator,attr,omitempty"`
 	// Bases are the names of the shared images below the volume, the lowest one first.
 	Bases []string `xml:"base"`
 	// Target is the <disk> element of the volume that the storage volume's content is written onto; empty when there is none.

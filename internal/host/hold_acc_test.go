@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -88,5 +89,39 @@ func TestAccHold_SurvivesLibvirtdCrash(t *testing.T) {
 	}
 	if err := again(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A reserved name is a lock without a domain that runs: it ends with the definition, or with the domain that holds it.
+func TestAccReserve_UntilReleased(t *testing.T) {
+	h, _ := hostA(t, acctest.Lab(t))
+	named := func(name, id string) string { return strings.Replace(lock(id), "<name>lock<", "<name>"+name+"<", 1) }
+	holder, id := uuid.NewString(), uuid.NewString()
+	for what, end := range map[string]func(release func(context.Context) error) error{
+		"the definition": func(func(context.Context) error) error { return h.Undefine(t.Context(), id) },
+		"the holder":     func(release func(context.Context) error) error { return release(t.Context()) },
+	} {
+		release, err := h.Hold(t.Context(), named("holder", holder))
+		if err == nil {
+			err = h.Reserve(t.Context(), named("reserved", id))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Reserve(t.Context(), named("reserved", missing())); !errors.Is(err, host.ErrExists) {
+			t.Errorf("got %v for a name that is reserved", err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- h.WaitReleased(t.Context(), id, holder) }()
+		select {
+		case err := <-ended:
+			t.Errorf("%s: it did not wait: %v", what, err)
+		case <-time.After(300 * time.Millisecond):
+		}
+		if err := errors.Join(end(release), <-ended); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		_ = release(t.Context())
+		_ = h.Undefine(t.Context(), id)
 	}
 }

@@ -53,6 +53,23 @@ func (h *Host) UndefineSecret(ctx context.Context, id string) error {
 	})
 }
 
+// SecretsOfVolumes are the UUIDs of all secrets whose usage is a volume, by that.
+func (h *Host) SecretsOfVolumes(ctx context.Context) (map[string]string, error) {
+	return call(ctx, h, "list the secrets", func(l *libvirt.Libvirt) (map[string]string, error) {
+		all, _, err := l.ConnectListAllSecrets(1, 0)
+		if isCode(err, libvirt.ErrNoSupport) {
+			err = nil // this libvirt has no driver for secrets
+		}
+		found := map[string]string{}
+		for _, s := range all {
+			if libvirt.SecretUsageType(s.UsageType) == libvirt.SecretUsageTypeVolume {
+				found[s.UsageID] = uuid.UUID(s.UUID).String()
+			}
+		}
+		return found, err
+	})
+}
+
 // SecretOfVolume is the UUID of the secret whose usage is a volume of that name, or ErrNotFound. libvirt allows one secret for each usage.
 func (h *Host) SecretOfVolume(ctx context.Context, usage string) (id string, err error) {
 	return call(ctx, h, "look for the secret of volume "+usage, func(l *libvirt.Libvirt) (string, error) {

@@ -37,6 +37,8 @@ type Upload struct {
 	Check func(length int64, at io.ReaderAt) error
 	// BeforeCommit is called when all but the header is written, and the file is open for the header; its error cancels the upload.
 	BeforeCommit func(context.Context) error
+	// Over is a connection that several uploads share, one after the other, with one context; nil opens one for this upload.
+	Over *UploadConn
 	// Report is called every other second with the progress. The total is 0, because the length of an image is not known.
 	Report func(Progress)
 }
@@ -47,29 +49,52 @@ type Upload struct {
 // After an error the volume can't be used any more: another attempt needs a new one.
 func (h *Host) Upload(ctx context.Context, u Upload) error {
 	op := fmt.Sprintf("upload volume %s in storage pool %s", u.Name, u.Pool)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c, err := h.openStream(ctx)
-	if err != nil {
+	over := u.Over
+	if over == nil {
+		over = &UploadConn{}
+		defer over.Close()
+	}
+	if err := over.open(ctx, h); err != nil {
 		return h.failed(op, err)
 	}
-	defer func() { _ = c.Close() }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	source := &source{Reader: u.Image}
 	u.Image = source
-	way := upload{Upload: u, host: h, conn: c, volume: libvirt.StorageVol{Pool: u.Pool, Name: u.Name}}
+	way := upload{Upload: u, host: h, conn: over.conn, volume: libvirt.StorageVol{Pool: u.Pool, Name: u.Name}}
 	go way.reportProgress(ctx)
-	if err = way.body(); err == nil {
+	err := way.body()
+	if err == nil {
 		err = way.finish(ctx)
 	}
 	if err == nil {
 		return nil
 	}
+	over.Close()
 	err = fmt.Errorf("%w (after %d bytes)", err, way.done.Load())
 	var content *contentError
 	if source.failed || errors.As(err, &content) {
 		return h.failedElsewhere(op, err)
 	}
 	return h.failed(op, err)
+}
+
+// UploadConn is a connection for uploads, which is opened for the first one.
+type UploadConn struct{ conn *stream.Conn }
+
+func (c *UploadConn) open(ctx context.Context, h *Host) (err error) {
+	if c.conn == nil {
+		c.conn, err = h.openStream(ctx)
+	}
+	return err
+}
+
+// Close closes the connection, if there is one.
+func (c *UploadConn) Close() {
+	if c.conn != nil {
+		_ = c.conn.Close()
+	}
+	c.conn = nil
 }
 
 // source records whether reading the image has failed, because errors of other servers look like those of the connection to libvirt. Only

@@ -120,7 +120,7 @@ func TestAccDisk_RootFilesystem(t *testing.T) {
 		}, {
 			Config:             acctest.Provider(l, "disks") + disk("root", rootFilesystem(two.Reference)),
 			ConfigPlanChecks:   resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(theDisk, plancheck.ResourceActionReplace)}},
-			Check:              has(3, 1, 11), // nothing was left of the former ones
+			Check:              has(3, 1, 12), // nothing was left of the former ones; the plan of a replacement reads the configuration
 			ExpectNonEmptyPlan: false,
 		}},
 		CheckDestroy: func(*terraform.State) error {
@@ -200,11 +200,11 @@ func TestAccDisk_RootFilesystemInterrupted(t *testing.T) {
 	whole := func(t *testing.T) { t.Helper(); hasFiles(t, file(l, "root"), "app", "base") }
 	for _, s := range []uploadScenario{
 		{scenario{
-			// The host's mutex twice, and the journals of two layers; an upload of a body and of a head for each.
+			// The host's mutex twice; the journals of the disk, which is started, and of two layers; an upload of a body and of a head for each.
 			"create", "", config,
 			map[lab.Call]int{
-				lab.CallCreateXML: 4, lab.CallDefine: 3, lab.CallDomainCreateFlags: 1, lab.CallVolumeCreate: 3, lab.CallVolumeUpload: 4,
-				lab.CallUndefine: 2, lab.CallDestroy: 4, lab.CallSecretDefine: 2,
+				lab.CallCreateXML: 2, lab.CallDefine: 3, lab.CallDomainCreateFlags: 1, lab.CallVolumeCreate: 3, lab.CallVolumeUpload: 4,
+				lab.CallUndefine: 2, lab.CallDestroy: 3, lab.CallSecretDefine: 2,
 			},
 			whole, "",
 		}, false, []int64{1, 512 << 10}},
