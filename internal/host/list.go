@@ -35,31 +35,39 @@ func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
 }
 
 // listDomains asks for the states of all domains at once, and for the definitions of each.
-func listDomains(l *libvirt.Libvirt) (found []Domain, err error) {
+func listDomains(l *libvirt.Libvirt) ([]Domain, error) {
 	all, _, err := l.ConnectListAllDomains(1, 0)
-	isActive := func(d libvirt.Domain) bool { return d.ID >= 0 }
-	var transient, saved []libvirt.Domain
-	if err == nil && slices.ContainsFunc(all, isActive) {
-		transient, _, err = l.ConnectListAllDomains(1, libvirt.ConnectListDomainsTransient)
-	}
-	if err == nil && slices.ContainsFunc(all, func(d libvirt.Domain) bool { return !isActive(d) }) {
-		saved, _, err = l.ConnectListAllDomains(1, libvirt.ConnectListDomainsManagedsave)
-	}
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range all {
-		isSame := func(other libvirt.Domain) bool { return other.UUID == d.UUID }
-		domain, err := describeDomain(l, d, slices.ContainsFunc(transient, isSame), slices.ContainsFunc(saved, isSame))
-		if isCode(err, libvirt.ErrNoDomain) {
-			continue // it was undefined meanwhile
+	isActive := func(d libvirt.Domain) bool { return d.ID >= 0 }
+	in, err := pipelined([]bool{true, false}, func(active bool) (in []libvirt.Domain, err error) {
+		if !slices.ContainsFunc(all, func(d libvirt.Domain) bool { return isActive(d) == active }) {
+			return nil, nil
 		}
-		if err != nil {
-			return nil, err
+		which := libvirt.ConnectListDomainsManagedsave
+		if active {
+			which = libvirt.ConnectListDomainsTransient
 		}
-		found = append(found, domain)
+		in, _, err = l.ConnectListAllDomains(1, which)
+		return in, err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return found, nil
+	transient, saved := in[0], in[1]
+	shown, err := pipelined(all, func(d libvirt.Domain) (Domain, error) {
+		isSame := func(other libvirt.Domain) bool { return other.UUID == d.UUID }
+		shown, err := describeDomain(l, d, slices.ContainsFunc(transient, isSame), slices.ContainsFunc(saved, isSame))
+		if isCode(err, libvirt.ErrNoDomain) {
+			return Domain{}, nil // it was undefined meanwhile
+		}
+		return shown, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(shown, func(d Domain) bool { return d.UUID == "" }), nil
 }
 
 // describeDomain reads the definitions of a listed domain, whose ID is negative while it is off.

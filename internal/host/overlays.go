@@ -50,14 +50,14 @@ func (h *Host) KnownOverlays(ctx context.Context, own string) ([]StorageVolume, 
 // don't count.
 func listOverlays(
 	l *libvirt.Libvirt, which libvirt.ConnectListAllStoragePoolsFlags, refresh func(libvirt.StoragePool) (isNeeded bool, err error),
-) (found []StorageVolume, err error) {
+) ([]StorageVolume, error) {
 	pools, _, err := l.ConnectListAllStoragePools(1, which)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range pools {
+	all, err := pipelined(pools, func(p libvirt.StoragePool) ([]StorageVolume, error) {
 		if isPassing(p) {
-			continue
+			return nil, nil
 		}
 		isNeeded, err := refresh(p)
 		var in []StorageVolume
@@ -69,9 +69,9 @@ func listOverlays(
 			return nil, fmt.Errorf("storage pool %s can't be listed, and may have overlays: %w. Mount its filesystem if it has one, and "+
 				"start it: virsh pool-start %[1]s", p.Name, err)
 		}
-		found = append(found, in...)
-	}
-	return found, nil
+		return in, nil
+	})
+	return slices.Concat(all...), err
 }
 
 // overlaysIn are those in a pool, as of libvirt's last refresh.
@@ -80,19 +80,22 @@ func overlaysIn(l *libvirt.Libvirt, p libvirt.StoragePool) (found []StorageVolum
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range volumes {
+	all, err := pipelined(volumes, func(v libvirt.StorageVol) (described, error) {
 		s, err := describe(l, v)
 		if isCode(err, libvirt.ErrNoStorageVol) {
-			continue // it was deleted meanwhile
+			return described{}, nil // it was deleted meanwhile
 		}
 		if err != nil {
-			return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+			return s, fmt.Errorf("volume %s: %w", v.Name, err)
 		}
+		return s, nil
+	})
+	for _, s := range all {
 		if s.isOver() {
 			found = append(found, s.StorageVolume)
 		}
 	}
-	return found, nil
+	return found, err
 }
 
 // isBusy reports whether libvirt refuses to refresh a pool because a volume is being created in it. libvirt has no error code for that.
