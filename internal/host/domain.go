@@ -26,8 +26,14 @@ func onDomain[T any](ctx context.Context, h *Host, op, id string, f func(*libvir
 
 // domainDo is onDomain for calls without a result.
 func domainDo(ctx context.Context, h *Host, op, id string, f func(*libvirt.Libvirt, libvirt.Domain) error) error {
-	_, err := onDomain(ctx, h, op, id, func(l *libvirt.Libvirt, d libvirt.Domain) (struct{}, error) {
-		return struct{}{}, f(l, d)
+	op += " " + id
+	d, err := domain(id)
+	if err != nil {
+		return h.failed(op, err)
+	}
+	_, err = callOn(ctx, h, op, func(c *conn) (struct{}, error) {
+		defer c.definitions.domains.drop(d.UUID) // not all changes have an event
+		return struct{}{}, f(c.Libvirt, d)
 	})
 	return err
 }
@@ -43,8 +49,9 @@ func (h *Host) LookupByName(ctx context.Context, name string) (string, error) {
 // Define defines a domain, or changes the stored definition of the one with the same UUID, and returns its UUID. libvirt validates the XML
 // against its schema.
 func (h *Host) Define(ctx context.Context, xml string) (string, error) {
-	return call(ctx, h, "define the domain", func(l *libvirt.Libvirt) (string, error) {
-		d, err := l.DomainDefineXMLFlags(xml, libvirt.DomainDefineValidate)
+	return callOn(ctx, h, "define the domain", func(c *conn) (string, error) {
+		d, err := c.DomainDefineXMLFlags(xml, libvirt.DomainDefineValidate)
+		c.definitions.domains.drop(d.UUID)
 		return uuid.UUID(d.UUID).String(), err
 	})
 }

@@ -66,6 +66,7 @@ func (h *Host) doneOrChanged(ctx context.Context, id string, again <-chan time.T
 		return false, h.failed("wait for domain "+id, err)
 	}
 	defer stop()
+	h.forget(id) // what is waited for may have no event
 	if end, err := done(ctx); end || err != nil {
 		return end, err
 	}

@@ -50,6 +50,11 @@ type Host struct {
 // call runs f on the host's connection and wraps its error with the operation and the host. go-libvirt's calls take no context: if ctx ends
 // first, f continues in the background, and the connection is abandoned, because the host may be unresponsive.
 func call[T any](ctx context.Context, h *Host, op string, f func(*libvirt.Libvirt) (T, error)) (T, error) {
+	return callOn(ctx, h, op, func(c *conn) (T, error) { return f(c.Libvirt) })
+}
+
+// callOn is call with what is kept on the connection.
+func callOn[T any](ctx context.Context, h *Host, op string, f func(*conn) (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
@@ -62,7 +67,7 @@ func call[T any](ctx context.Context, h *Host, op string, f func(*libvirt.Libvir
 	answers := make(chan answer, 1)
 	go func() {
 		defer c.release()
-		value, err := f(c.Libvirt)
+		value, err := f(c)
 		answers <- answer{value, err}
 	}()
 	select {
@@ -123,6 +128,15 @@ func (h *Host) dial(ctx context.Context) error {
 	}
 	h.calls = c
 	return nil
+}
+
+// forget has the next list read the definitions of a domain again.
+func (h *Host) forget(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d, err := domain(id); err == nil && h.calls != nil {
+		h.calls.definitions.domains.drop(d.UUID)
+	}
 }
 
 // abandon removes a connection, so that the next call opens a new one.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/digitalocean/go-libvirt"
@@ -15,19 +16,20 @@ type Lease struct{ MAC, IP string }
 func (h *Host) Leases(ctx context.Context) (map[Lease]int64, error) {
 	return call(ctx, h, "list the DHCP leases", func(l *libvirt.Libvirt) (map[Lease]int64, error) {
 		networks, _, err := l.ConnectListAllNetworks(1, libvirt.ConnectListNetworksActive)
+		if err != nil {
+			return nil, err
+		}
+		all, err := pipelined(networks, func(network libvirt.Network) ([]libvirt.NetworkDhcpLease, error) {
+			leases, _, err := l.NetworkGetDhcpLeases(network, nil, 1, 0)
+			if isCode(err, libvirt.ErrNoNetwork) || isCode(err, libvirt.ErrOperationInvalid) {
+				return nil, nil // it was removed or stopped since
+			}
+			return leases, err
+		})
 		ends := map[Lease]int64{}
-		for _, network := range networks {
-			leases, _, failed := l.NetworkGetDhcpLeases(network, nil, 1, 0)
-			if isCode(failed, libvirt.ErrNoNetwork) || isCode(failed, libvirt.ErrOperationInvalid) {
-				continue // it was removed or stopped since
-			}
-			if failed != nil {
-				return nil, failed
-			}
-			for _, lease := range leases {
-				if len(lease.Mac) == 1 {
-					ends[Lease{strings.ToLower(lease.Mac[0]), lease.Ipaddr}] = lease.Expirytime
-				}
+		for _, lease := range slices.Concat(all...) {
+			if len(lease.Mac) == 1 {
+				ends[Lease{strings.ToLower(lease.Mac[0]), lease.Ipaddr}] = lease.Expirytime
 			}
 		}
 		return ends, err

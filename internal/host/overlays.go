@@ -17,7 +17,7 @@ func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 	storage := slices.Collect(maps.Values(h.registry.Storage(h.Key)))
 	return h.overlays.get(ctx, func(ctx context.Context) ([]StorageVolume, error) {
 		return call(ctx, h, "look for overlays", func(l *libvirt.Libvirt) ([]StorageVolume, error) {
-			return listOverlays(l, 0, func(p libvirt.StoragePool) (isNeeded bool, err error) {
+			return listOverlays(l, 0, func(v libvirt.StorageVol) (described, error) { return describe(l, v) }, func(p libvirt.StoragePool) (isNeeded bool, err error) {
 				if isNeeded = len(storage) == 0 || slices.Contains(storage, p.Name); isNeeded {
 					err = refresh(ctx, l, p)
 				}
@@ -32,8 +32,9 @@ func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 func (h *Host) KnownOverlays(ctx context.Context, own string) ([]StorageVolume, error) {
 	list, _ := h.known.LoadOrStore(own, &shared[[]StorageVolume]{})
 	return list.(*shared[[]StorageVolume]).get(ctx, func(ctx context.Context) ([]StorageVolume, error) {
-		return call(ctx, h, "look for overlays", func(l *libvirt.Libvirt) ([]StorageVolume, error) {
-			return listOverlays(l, libvirt.ConnectListStoragePoolsActive, func(p libvirt.StoragePool) (isNeeded bool, err error) {
+		return callOn(ctx, h, "look for overlays", func(c *conn) ([]StorageVolume, error) {
+			l := c.Libvirt
+			return listOverlays(l, libvirt.ConnectListStoragePoolsActive, c.describe, func(p libvirt.StoragePool) (isNeeded bool, err error) {
 				if isNeeded = p.Name == own; isNeeded {
 					err = l.StoragePoolRefresh(p, 0)
 				}
@@ -49,50 +50,71 @@ func (h *Host) KnownOverlays(ctx context.Context, own string) ([]StorageVolume, 
 // listOverlays lists the overlays in pools. refresh refreshes a pool if that is needed; of other pools, those that are inactive or gone
 // don't count.
 func listOverlays(
-	l *libvirt.Libvirt, which libvirt.ConnectListAllStoragePoolsFlags, refresh func(libvirt.StoragePool) (isNeeded bool, err error),
-) (found []StorageVolume, err error) {
+	l *libvirt.Libvirt, which libvirt.ConnectListAllStoragePoolsFlags, describe func(libvirt.StorageVol) (described, error),
+	refresh func(libvirt.StoragePool) (isNeeded bool, err error),
+) ([]StorageVolume, error) {
 	pools, _, err := l.ConnectListAllStoragePools(1, which)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range pools {
+	all, err := pipelined(pools, func(p libvirt.StoragePool) ([]StorageVolume, error) {
 		if isPassing(p) {
-			continue
+			return nil, nil
 		}
 		isNeeded, err := refresh(p)
 		var in []StorageVolume
 		if err == nil {
-			in, err = overlaysIn(l, p)
+			in, err = overlaysIn(l, p, describe)
 		}
 		isAway := isCode(err, libvirt.ErrOperationInvalid) || isCode(err, libvirt.ErrNoStoragePool)
 		if err != nil && (isNeeded || which == 0 && !isAway) {
 			return nil, fmt.Errorf("storage pool %s can't be listed, and may have overlays: %w. Mount its filesystem if it has one, and "+
 				"start it: virsh pool-start %[1]s", p.Name, err)
 		}
-		found = append(found, in...)
-	}
-	return found, nil
+		return in, nil
+	})
+	return slices.Concat(all...), err
 }
 
 // overlaysIn are those in a pool, as of libvirt's last refresh.
-func overlaysIn(l *libvirt.Libvirt, p libvirt.StoragePool) (found []StorageVolume, err error) {
+func overlaysIn(l *libvirt.Libvirt, p libvirt.StoragePool,
+	describe func(libvirt.StorageVol) (described, error),
+) (found []StorageVolume, err error) {
 	volumes, _, err := l.StoragePoolListAllVolumes(p, 1, 0)
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range volumes {
-		s, err := describe(l, v)
+	all, err := pipelined(volumes, func(v libvirt.StorageVol) (described, error) {
+		s, err := describe(v)
 		if isCode(err, libvirt.ErrNoStorageVol) {
-			continue // it was deleted meanwhile
+			return described{}, nil // it was deleted meanwhile
 		}
 		if err != nil {
-			return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+			return s, fmt.Errorf("volume %s: %w", v.Name, err)
 		}
+		return s, nil
+	})
+	for _, s := range all {
 		if s.isOver() {
 			found = append(found, s.StorageVolume)
 		}
 	}
-	return found, nil
+	return found, err
+}
+
+// describe is describe of a volume as this connection has last read it. What virtclaim's other processes change has a journal, whose events
+// come before the domains are listed.
+func (c *conn) describe(v libvirt.StorageVol) (described, error) {
+	key := JournalName(v.Pool, v.Name)
+	d, at, isKept := c.definitions.volumes.get(key, v)
+	if isKept {
+		return d, nil
+	}
+	d, err := describe(c.Libvirt, v)
+	if err == nil && c.definitions.follows() {
+		c.definitions.volumes.keep(key, v, d, at)
+	}
+	return d, err
 }
 
 // isBusy reports whether libvirt refuses to refresh a pool because a volume is being created in it. libvirt has no error code for that.

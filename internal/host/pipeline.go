@@ -1,0 +1,21 @@
+package host
+
+import "golang.org/x/sync/errgroup"
+
+// inFlight is how many calls of one list wait for their replies at the same time.
+const inFlight = 16
+
+// pipelined calls f for each of all, and returns the results in the same order. The calls that f makes are sent before the replies to those
+// of others have come, because a reply takes as long as the way to the host.
+func pipelined[T, R any](all []T, f func(T) (R, error)) ([]R, error) {
+	results := make([]R, len(all))
+	var group errgroup.Group
+	group.SetLimit(inFlight)
+	for i, one := range all {
+		group.Go(func() (err error) {
+			results[i], err = f(one)
+			return err
+		})
+	}
+	return results, group.Wait()
+}
