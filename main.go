@@ -34,8 +34,8 @@ func main() {
 	}
 }
 
-// silenceFramework has the plugin framework write its errors only, unless somebody reads its log: it formats several lines for each value of
-// a state, and Terraform parses them, also where both are dropped.
+// silenceFramework has the plugin framework write its errors only, unless somebody reads its log: it formats several lines for each value
+// of a state, and Terraform parses them, also where both are dropped.
 func silenceFramework() {
 	if slices.ContainsFunc(os.Environ(), isLogging) {
 		return

@@ -26,6 +26,8 @@ type wire struct {
 const (
 	// remoteProgram is the number of libvirt's main protocol.
 	remoteProgram = 0x20008086
+	// eventKind is the kind of messages that are no calls and no replies.
+	eventKind = socket.Message
 	// headerSize is that of a message's length and header.
 	headerSize = 28
 	// maxEvent is how much of an event is read: its domain comes first.
@@ -86,7 +88,7 @@ func length(header []byte) int { return int(binary.BigEndian.Uint32(header)) }
 
 func isEvent(header []byte) bool {
 	program, kind := binary.BigEndian.Uint32(header[4:]), binary.BigEndian.Uint32(header[16:])
-	return program == remoteProgram && kind == socket.Message
+	return program == remoteProgram && kind == eventKind
 }
 
 // eventDomain is the domain in the body of an event, which begins with the number of the subscription (four bytes), the length of the

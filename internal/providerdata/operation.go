@@ -10,11 +10,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // values are a plan, a state or a configuration.
 type values interface {
-	Get(ctx context.Context, target any) diag.Diagnostics
 	GetAttribute(ctx context.Context, path path.Path, target any) diag.Diagnostics
 }
 
@@ -22,7 +22,7 @@ type values interface {
 func (r *Resource) BeginCreate(ctx context.Context, req resource.CreateRequest, plan any, most time.Duration, diags *diag.Diagnostics,
 ) (limited context.Context, end context.CancelFunc, ok bool) {
 	r.Provider.Apply()
-	diags.Append(req.Plan.Get(ctx, plan)...)
+	diags.Append(tfvalue.Get(ctx, req.Plan.Schema, req.Plan.Raw, plan)...)
 	return within(ctx, req.Plan, timeouts.Value.Create, most, diags)
 }
 
@@ -34,7 +34,7 @@ func (r *Resource) BeginRead(ctx context.Context, req resource.ReadRequest, stat
 		return ctx, func() {}, false
 	}
 	r.Provider.Refreshes()
-	diags.Append(req.State.Get(ctx, state)...)
+	diags.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, state)...)
 	return within(ctx, req.State, timeouts.Value.Read, most, diags)
 }
 
@@ -43,15 +43,15 @@ func (r *Resource) BeginUpdate(ctx context.Context, req resource.UpdateRequest, 
 	diags *diag.Diagnostics,
 ) (limited context.Context, end context.CancelFunc, ok bool) {
 	r.Provider.Apply()
-	diags.Append(req.Plan.Get(ctx, plan)...)
-	diags.Append(req.State.Get(ctx, state)...)
+	diags.Append(tfvalue.Get(ctx, req.Plan.Schema, req.Plan.Raw, plan)...)
+	diags.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, state)...)
 	return within(ctx, req.Plan, timeouts.Value.Update, most, diags)
 }
 
 // BeginDelete reads the state, and limits the time of a delete until end is called. ok is false after an error.
 func (r *Resource) BeginDelete(ctx context.Context, req resource.DeleteRequest, state any, most time.Duration, diags *diag.Diagnostics,
 ) (limited context.Context, end context.CancelFunc, ok bool) {
-	diags.Append(req.State.Get(ctx, state)...)
+	diags.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, state)...)
 	return within(ctx, req.State, timeouts.Value.Delete, most, diags)
 }
 
@@ -64,7 +64,7 @@ func (d *DataSource) BeginRead(ctx context.Context, req datasource.ReadRequest, 
 			" yet. Let the data source depend on what they come from (depends_on); then it is read during the apply.")
 		return ctx, func() {}, false
 	}
-	diags.Append(req.Config.Get(ctx, config)...)
+	diags.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, config)...)
 	return within(ctx, req.Config, ofdata.Value.Read, most, diags)
 }
 

@@ -19,7 +19,7 @@ func TestReadBelow(t *testing.T) {
 		"bound": {tfvalue.Unknowns{Binding: true}, volume.WriteExclusive},
 	} {
 		o := tfvalue.ReadBelow(tfvalue.Over(top, tfvalue.Unknowns{}, tfvalue.VolumeObject(top, c.below)))
-		v, ok, diags := tfvalue.VolumeFrom(t.Context(), o)
+		v, ok, diags := tfvalue.VolumeFrom(o)
 		if !ok || diags.HasError() || v.Images[0].AccessMode != volume.WriteExclusive || v.Images[1].AccessMode != c.want {
 			t.Errorf("%s: %+v %v", name, v, diags)
 		}

@@ -2,6 +2,8 @@ package tfvalue
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -20,11 +22,15 @@ func chainKnown(images types.List) bool {
 	}
 	for _, e := range images.Elements() {
 		o, ok := e.(types.Object)
-		if !ok || o.IsUnknown() {
+		if !ok || o.IsUnknown() || o.IsNull() {
 			return false
 		}
 		for _, child := range []string{"hosts", "servers", "auth", "options"} {
-			if value := o.Attributes()[child]; value == nil || value.IsUnknown() {
+			value := o.Attributes()[child]
+			if value == nil || value.IsUnknown() {
+				return false
+			}
+			if l, ok := value.(types.List); ok && slices.ContainsFunc(l.Elements(), attr.Value.IsUnknown) {
 				return false
 			}
 		}
@@ -74,6 +80,7 @@ func SetAttributes(ctx context.Context, plan *tfsdk.Plan, values map[string]attr
 		diags.AddError("Unreadable plan", err.Error())
 		return diags
 	}
+	all = maps.Clone(all) // As returns the plan's own
 	isOther := false
 	for name, value := range values {
 		is, err := value.ToTerraformValue(ctx)
@@ -84,8 +91,14 @@ func SetAttributes(ctx context.Context, plan *tfsdk.Plan, values map[string]attr
 		isOther = isOther || !is.Equal(all[name])
 		all[name] = is
 	}
-	if isOther {
-		plan.Raw = tftypes.NewValue(plan.Raw.Type(), all)
+	if !isOther {
+		return diags
 	}
+	is, err := newValue(plan.Raw.Type(), all)
+	if err != nil {
+		diags.AddError("Unwritable plan", err.Error())
+		return diags
+	}
+	plan.Raw = is
 	return diags
 }

@@ -2,7 +2,6 @@
 package tfvalue
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -44,21 +43,21 @@ var authTypes = map[string]attr.Type{
 var credentialTypes = map[string]string{"iscsi": "iscsi", "rbd": "ceph"}
 
 type volumeModel struct {
-	Capacity   types.Int64  `tfsdk:"capacity"`
-	CopyOnRead types.Bool   `tfsdk:"copy_on_read"`
-	Images     []imageModel `tfsdk:"images"`
+	Capacity   types.Int64 `tfsdk:"capacity"`
+	CopyOnRead types.Bool  `tfsdk:"copy_on_read"`
+	Images     types.List  `tfsdk:"images"`
 }
 
 type imageModel struct {
-	URI        types.String            `tfsdk:"uri"`
-	Servers    []string                `tfsdk:"servers"`
-	Auth       *authModel              `tfsdk:"auth"`
-	Options    map[string]types.String `tfsdk:"options"`
-	Format     types.String            `tfsdk:"format"`
-	AccessMode types.String            `tfsdk:"access_mode"`
-	Hosts      []string                `tfsdk:"hosts"`
-	Binding    types.String            `tfsdk:"binding"`
-	InstanceID types.String            `tfsdk:"instance_id"`
+	URI        types.String `tfsdk:"uri"`
+	Servers    types.List   `tfsdk:"servers"`
+	Auth       types.Object `tfsdk:"auth"`
+	Options    types.Map    `tfsdk:"options"`
+	Format     types.String `tfsdk:"format"`
+	AccessMode types.String `tfsdk:"access_mode"`
+	Hosts      types.List   `tfsdk:"hosts"`
+	Binding    types.String `tfsdk:"binding"`
+	InstanceID types.String `tfsdk:"instance_id"`
 }
 
 type authModel struct {
@@ -179,20 +178,14 @@ func list[T any](element attr.Type, from []T, value func(T) attr.Value) attr.Val
 
 // VolumeFrom converts a Terraform value; ok is false if the value is null, or if its chain of images is unknown. Unknown fields of a known
 // chain are absent in v.
-func VolumeFrom(ctx context.Context, o types.Object) (v volume.Volume, ok bool, diags diag.Diagnostics) {
-	if o.IsNull() || o.IsUnknown() {
+func VolumeFrom(o types.Object) (v volume.Volume, ok bool, diags diag.Diagnostics) {
+	m := Fields[volumeModel](o)
+	if o.IsNull() || o.IsUnknown() || !chainKnown(m.Images) {
 		return volume.Volume{}, false, nil
-	}
-	var m volumeModel
-	if images, isList := o.Attributes()["images"].(types.List); !isList || !chainKnown(images) {
-		return volume.Volume{}, false, nil
-	}
-	if diags = o.As(ctx, &m, asOptions); diags.HasError() {
-		return volume.Volume{}, false, diags
 	}
 	v = volume.Volume{Capacity: number(m.Capacity), CopyOnRead: m.CopyOnRead.ValueBool()}
-	for _, m := range m.Images {
-		i, err := m.image()
+	for _, element := range m.Images.Elements() {
+		i, err := Fields[imageModel](element.(types.Object)).image()
 		if err != nil {
 			return volume.Volume{}, false, diag.Diagnostics{diag.NewErrorDiagnostic("Invalid volume", err.Error())}
 		}
@@ -207,23 +200,36 @@ func (m imageModel) image() (volume.Image, error) {
 	if err != nil {
 		return i, err
 	}
-	for _, text := range m.Servers {
+	for _, text := range stringsOf(m.Servers) {
 		server, err := volume.ParseServer(text)
 		if err != nil {
 			return i, fmt.Errorf("%q is no server: %w", text, err)
 		}
 		i.Servers = append(i.Servers, server)
 	}
-	if m.Auth != nil {
-		i.Auth = &volume.Auth{
-			Type: credentialTypes[i.Protocol], Username: m.Auth.Username.ValueString(), SecretUUID: m.Auth.SecretUUID.ValueString(),
-		}
+	if !m.Auth.IsNull() {
+		a := Fields[authModel](m.Auth)
+		i.Auth = &volume.Auth{Type: credentialTypes[i.Protocol], Username: a.Username.ValueString(), SecretUUID: a.SecretUUID.ValueString()}
 	}
-	i.Initiator = m.Options["initiator"].ValueString()
-	i.TLSVerify = i.TLS && m.Options["tls_verify"].ValueString() != "false"
-	i.Format, i.AccessMode, i.Hosts = m.Format.ValueString(), volume.AccessMode(m.AccessMode.ValueString()), m.Hosts
+	option := func(name string) string { return valueOf(m.Options.Elements()[name]) }
+	i.Initiator, i.TLSVerify = option("initiator"), i.TLS && option("tls_verify") != "false"
+	i.Format, i.AccessMode, i.Hosts = m.Format.ValueString(), volume.AccessMode(m.AccessMode.ValueString()), stringsOf(m.Hosts)
 	i.Binding, i.Generation = m.Binding.ValueString(), m.InstanceID.ValueString()
 	return i, nil
+}
+
+// stringsOf returns the texts in a list; nil for none.
+func stringsOf(l types.List) (all []string) {
+	for _, element := range l.Elements() {
+		all = append(all, valueOf(element))
+	}
+	return all
+}
+
+// valueOf is the text of a value; empty for any other.
+func valueOf(v attr.Value) string {
+	s, _ := v.(types.String)
+	return s.ValueString()
 }
 
 // number returns nil for an unknown value, for which the framework returns zero.

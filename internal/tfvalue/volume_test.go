@@ -43,7 +43,7 @@ var full = volume.Volume{
 
 func from(t *testing.T, o types.Object) (volume.Volume, bool) {
 	t.Helper()
-	v, ok, diags := tfvalue.VolumeFrom(t.Context(), o)
+	v, ok, diags := tfvalue.VolumeFrom(o)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
@@ -145,7 +145,7 @@ func TestVolume_RefusesWhatNamesNothing(t *testing.T) {
 		"a uri":    withImage(t, whole, "uri", types.StringValue("somewhere")),
 		"a server": withImage(t, whole, "servers", types.ListValueMust(types.StringType, []attr.Value{types.StringValue("h:port")})),
 	} {
-		if v, ok, diags := tfvalue.VolumeFrom(t.Context(), o); ok || !diags.HasError() {
+		if v, ok, diags := tfvalue.VolumeFrom(o); ok || !diags.HasError() {
 			t.Errorf("%s: got %+v", name, v)
 		}
 	}

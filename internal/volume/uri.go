@@ -13,9 +13,9 @@ import (
 // absolute are the protocols whose names are paths with a leading slash.
 var absolute = []string{"http", "https", "nfs"}
 
-// URI returns what an image is and where, in the spelling of QEMU and libvirt: a path, such as /srv/disk.img or /dev/sdb, rbd:pool/image, or
-// protocol://host:port/name, with the transport as in nbd+unix:///name?socket=/path. It has the first server (of RBD none), the query, TLS of
-// NBD (nbds) and, of NFS, the user and group as ?uid= and ?gid=. It is empty for an image without a name. ParseURI is its inverse.
+// URI returns what an image is and where, in the spelling of QEMU and libvirt: a path, such as /srv/disk.img or /dev/sdb, rbd:pool/image,
+// or protocol://host:port/name, with the transport as in nbd+unix:///name?socket=/path. It has the first server (of RBD none), the query,
+// TLS of NBD (nbds) and, of NFS, the user and group as ?uid= and ?gid=. It is empty for an image without a name. ParseURI is its inverse.
 func (i Image) URI() string {
 	isDevice := strings.HasPrefix(i.Name, "/dev/")
 	switch {
@@ -171,8 +171,9 @@ func ParseServer(text string) (Server, error) {
 }
 
 func parseHostPort(address string) (s Server, err error) {
-	host, port := address, ""
+	host := address
 	if !strings.HasSuffix(address, "]") && strings.Contains(address, ":") {
+		var port string
 		if host, port, err = net.SplitHostPort(address); err != nil {
 			return s, err
 		}

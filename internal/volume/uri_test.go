@@ -1,17 +1,15 @@
-package volume_test
+package volume
 
 import (
 	"reflect"
 	"testing"
-
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-func port(n int64) *int64 { return &n }
+func number(n int64) *int64 { return &n }
 
 func TestImage_URI(t *testing.T) {
-	portal := []volume.Server{{Host: "10.0.0.5", Port: port(3260)}}
-	for uri, i := range map[string]volume.Image{
+	portal := []Server{{Host: "10.0.0.5", Port: number(3260)}}
+	for uri, i := range map[string]Image{
 		"":                       {Type: "file"},
 		"/srv/a b%20?#:.img":     {Type: "file", Name: "/srv/a b%20?#:.img"},
 		"/dev/vg/lv":             {Type: "block", Name: "/dev/vg/lv"},
@@ -24,36 +22,36 @@ func TestImage_URI(t *testing.T) {
 		},
 		"iscsi+iser://10.0.0.5:3260/iqn.2020-01.org.example:vol/1": {
 			Type: "network", Protocol: "iscsi", Name: "iqn.2020-01.org.example:vol/1",
-			Servers: []volume.Server{{Host: "10.0.0.5", Port: port(3260), Transport: "iser"}},
+			Servers: []Server{{Host: "10.0.0.5", Port: number(3260), Transport: "iser"}},
 		},
 		"nbd://[2001:db8::1]:10809": {
-			Type: "network", Protocol: "nbd", Servers: []volume.Server{{Host: "2001:db8::1", Port: port(10809)}},
+			Type: "network", Protocol: "nbd", Servers: []Server{{Host: "2001:db8::1", Port: number(10809)}},
 		},
 		"nbds://nbd.example:1/a%20b%3Fc%25": {
-			Type: "network", Protocol: "nbd", Name: "a b?c%", TLS: true, TLSVerify: true, Servers: []volume.Server{{Host: "nbd.example", Port: port(1)}},
+			Type: "network", Protocol: "nbd", Name: "a b?c%", TLS: true, TLSVerify: true, Servers: []Server{{Host: "nbd.example", Port: number(1)}},
 		},
-		"nbd://h//a": {Type: "network", Protocol: "nbd", Name: "/a", Servers: []volume.Server{{Host: "h"}}},
+		"nbd://h//a": {Type: "network", Protocol: "nbd", Name: "/a", Servers: []Server{{Host: "h"}}},
 		"nbd+unix:///a?socket=/run/a%20b%26c": {
-			Type: "network", Protocol: "nbd", Name: "a", Servers: []volume.Server{{Transport: "unix", Socket: "/run/a b&c"}},
+			Type: "network", Protocol: "nbd", Name: "a", Servers: []Server{{Transport: "unix", Socket: "/run/a b&c"}},
 		},
 		"gluster+rdma://g1:24007/vol/vms/a.img": {
 			Type: "network", Protocol: "gluster", Name: "vol/vms/a.img",
-			Servers: []volume.Server{{Host: "g1", Port: port(24007), Transport: "rdma"}},
+			Servers: []Server{{Host: "g1", Port: number(24007), Transport: "rdma"}},
 		},
 		"nfs://[fe80::1]/export/a.img?gid=0&uid=1000": {
-			Type: "network", Protocol: "nfs", Name: "/export/a.img", User: "1000", Group: "0", Servers: []volume.Server{{Host: "fe80::1"}},
+			Type: "network", Protocol: "nfs", Name: "/export/a.img", User: "1000", Group: "0", Servers: []Server{{Host: "fe80::1"}},
 		},
 		"https://images.example:443/a%20b.raw?x=%2F&y=://": {
 			Type: "network", Protocol: "https", Name: "/a b.raw", Query: "x=%2F&y=://", TLS: true, TLSVerify: true,
-			Servers: []volume.Server{{Host: "images.example", Port: port(443)}},
+			Servers: []Server{{Host: "images.example", Port: number(443)}},
 		},
-		"http://h:80/":  {Type: "network", Protocol: "http", Name: "/", Servers: []volume.Server{{Host: "h", Port: port(80)}}},
+		"http://h:80/":  {Type: "network", Protocol: "http", Name: "/", Servers: []Server{{Host: "h", Port: number(80)}}},
 		"sheepdog:///a": {Type: "network", Protocol: "sheepdog", Name: "a"},
 	} {
 		if is := i.URI(); is != uri {
 			t.Errorf("%+v is %q, and not %q", i, is, uri)
 		}
-		if is, err := volume.ParseURI(uri); err != nil || !reflect.DeepEqual(is, i) {
+		if is, err := ParseURI(uri); err != nil || !reflect.DeepEqual(is, i) {
 			t.Errorf("%q is %+v (%v), and not %+v", uri, is, err, i)
 		}
 	}
@@ -61,31 +59,31 @@ func TestImage_URI(t *testing.T) {
 
 func TestParseURI_RefusesOthers(t *testing.T) {
 	for _, uri := range []string{"disk.img", "iqn.2020-01.org.example:a/1", "nbd://h:x/a", "nbd://h:70000/a", "nbd://h/%zz", "nbd://a:b:1/c", "nfs://h/a?%zz"} {
-		if i, err := volume.ParseURI(uri); err == nil {
+		if i, err := ParseURI(uri); err == nil {
 			t.Errorf("%q is %+v", uri, i)
 		}
 	}
 }
 
 func TestServer_String(t *testing.T) {
-	for text, s := range map[string]volume.Server{
-		"mon.example:6789": {Host: "mon.example", Port: port(6789)}, "mon.example": {Host: "mon.example"},
-		"[2001:db8::1]:3300": {Host: "2001:db8::1", Port: port(3300)}, "[::1]": {Host: "::1"},
-		"rdma://g2:24007": {Host: "g2", Port: port(24007), Transport: "rdma"}, "unix:///run/a:b": {Transport: "unix", Socket: "/run/a:b"},
+	for text, s := range map[string]Server{
+		"mon.example:6789": {Host: "mon.example", Port: number(6789)}, "mon.example": {Host: "mon.example"},
+		"[2001:db8::1]:3300": {Host: "2001:db8::1", Port: number(3300)}, "[::1]": {Host: "::1"},
+		"rdma://g2:24007": {Host: "g2", Port: number(24007), Transport: "rdma"}, "unix:///run/a:b": {Transport: "unix", Socket: "/run/a:b"},
 	} {
 		if is := s.String(); is != text {
 			t.Errorf("%+v is %q, and not %q", s, is, text)
 		}
-		if is, err := volume.ParseServer(text); err != nil || !reflect.DeepEqual(is, s) {
+		if is, err := ParseServer(text); err != nil || !reflect.DeepEqual(is, s) {
 			t.Errorf("%q is %+v (%v), and not %+v", text, is, err, s)
 		}
 	}
 }
 
 func TestImage_FurtherServers(t *testing.T) {
-	servers := []volume.Server{{Host: "a"}, {Host: "b", Port: port(1)}}
+	servers := []Server{{Host: "a"}, {Host: "b", Port: number(1)}}
 	for protocol, want := range map[string][]string{"rbd": {"a", "b:1"}, "gluster": {"b:1"}} {
-		if is := (volume.Image{Type: "network", Protocol: protocol, Servers: servers}).FurtherServers(); !reflect.DeepEqual(is, want) {
+		if is := (Image{Type: "network", Protocol: protocol, Servers: servers}).FurtherServers(); !reflect.DeepEqual(is, want) {
 			t.Errorf("%s has %v, and not %v", protocol, is, want)
 		}
 	}
@@ -95,8 +93,8 @@ func FuzzImage_URI(f *testing.F) {
 	f.Add("nbd", "a?b", "::1", "/run/s", "1", uint16(1))
 	f.Add("https", "/a%20", "h", "", "", uint16(0))
 	f.Add("rbd", "pool/a", "mon", "", "", uint16(0))
-	f.Fuzz(func(t *testing.T, protocol, name, host, socket, user string, number uint16) {
-		i := volume.Image{Type: "network", Protocol: protocol, Name: name}
+	f.Fuzz(func(t *testing.T, protocol, name, host, socket, user string, at uint16) {
+		i := Image{Type: "network", Protocol: protocol, Name: name}
 		switch protocol {
 		case "http", "https", "nfs":
 			i.Name = "/" + name
@@ -105,19 +103,19 @@ func FuzzImage_URI(f *testing.F) {
 			if protocol != "nfs" {
 				i.Query, i.User = user, ""
 			}
-			i.Servers = []volume.Server{{Host: "h" + host, Port: port(int64(number))}}
+			i.Servers = []Server{{Host: "h" + host, Port: number(int64(at))}}
 		case "iscsi", "gluster":
-			i.Servers = []volume.Server{{Host: "h" + host, Port: port(int64(number)), Transport: "rdma"}}
+			i.Servers = []Server{{Host: "h" + host, Port: number(int64(at)), Transport: "rdma"}}
 		case "nbd":
-			i.Servers = []volume.Server{{Transport: "unix", Socket: "/" + socket}}
+			i.Servers = []Server{{Transport: "unix", Socket: "/" + socket}}
 		case "rbd":
 		default:
-			i = volume.Image{Type: "block", Name: name}
+			i = Image{Type: "block", Name: name}
 			if name == "" {
 				return
 			}
 		}
-		if is, err := volume.ParseURI(i.URI()); err != nil || !reflect.DeepEqual(is, i) {
+		if is, err := ParseURI(i.URI()); err != nil || !reflect.DeepEqual(is, i) {
 			t.Errorf("%+v is %q, which is %+v (%v)", i, i.URI(), is, err)
 		}
 	})

@@ -13,7 +13,7 @@ import (
 
 // checkWriters refuses an overlay of a disk that a machine of the configuration is known to write to.
 func (r *disk) checkWriters(ctx context.Context, plan model, diags *diag.Diagnostics) {
-	v, known, found := tfvalue.VolumeFrom(ctx, plan.Volume)
+	v, known, found := tfvalue.VolumeFrom(plan.Volume)
 	diags.Append(found...)
 	if !r.Provider.Ready() || !known || plan.Host.IsUnknown() || diags.HasError() {
 		return

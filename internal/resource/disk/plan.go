@@ -37,14 +37,14 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	if req.Plan.Raw.IsNull() {
 		r.warnOfLoss(ctx, req, resp, "Destroying", "")
 		var state model
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...)
 		if r.Provider.Ready() && !resp.Diagnostics.HasError() {
 			r.warnOfMasters(ctx, state, &resp.Diagnostics) // Terraform shows no warning of the refresh before a destroy
 		}
 		return
 	}
 	var plan model
-	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Plan.Schema, req.Plan.Raw, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
 	tfvalue.CheckReserved(ctx, req, resp, "name", "name_prefix")
@@ -69,7 +69,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	}
 	r.checkWriters(ctx, plan, &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
-		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+		resp.Diagnostics.Append(tfvalue.Set(ctx, resp.Plan.Schema, &resp.Plan.Raw, plan)...)
 	}
 }
 
@@ -181,7 +181,7 @@ func (m model) over(v volume.Volume, u tfvalue.Unknowns) types.Object {
 // planChange plans whether an existing disk is replaced, and its volume if not.
 func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, plan *model) {
 	var state model
-	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
 	var asked types.String

@@ -74,7 +74,7 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, tfvalue.VolumeObject(actual, tfvalue.Unknowns{}))
 	tfvalue.SavePrivate(ctx, resp.Private, ownerKey, r.Provider.Owner, &resp.Diagnostics)
 	noteFilesystem(ctx, h, plan, resp.Private, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, plan)...)
 }
 
 // make creates the volume in the pool of its usage type, and returns the images below it and the digest of its content.
@@ -149,7 +149,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	r.warnOfMasters(ctx, state, &resp.Diagnostics)
 	state.read(ctx, v, id, below, &resp.Diagnostics)
 	noteFilesystem(ctx, h, state, resp.Private, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, state)...)
 }
 
 // Update grows the disk. All other changes in place concern its chain, and take effect in the machines.
@@ -184,7 +184,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 		own.Capacity = &size
 	}
 	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, plan.over(plan.asConfigured(own), tfvalue.Unknowns{}))
-	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, plan)...)
 }
 
 // host is the disk's host.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // becauseOf explains a replacement whose cause is not in the configuration. If the plan did not have it, Terraform stops the apply and
@@ -40,7 +41,7 @@ func (m model) restIsUnproven(ctx context.Context) string {
 // replacement is explained.
 func (r *disk) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, how, why string) {
 	var state model
-	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
 	id := state.ID.ValueString()

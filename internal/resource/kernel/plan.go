@@ -20,7 +20,7 @@ import (
 // ValidateConfig refuses sources that are invalid by themselves.
 func (r *kernel) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var config model
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
 	s := config.source(ctx, &resp.Diagnostics)
@@ -36,7 +36,7 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 		return
 	}
 	var plan model
-	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Plan.Schema, req.Plan.Raw, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
 	tfvalue.CheckReserved(ctx, req, resp, "name", "name_prefix")
@@ -54,7 +54,7 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 		return
 	}
 	var state model
-	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
 	plan.Digest, plan.Release, plan.Boot = plan.planDigest(ctx, state, &resp.Diagnostics), state.Release, state.Boot
@@ -68,7 +68,7 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 	default:
 		plan.setBoot(state.paths())
 	}
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.Plan.Schema, &resp.Plan.Raw, plan)...)
 }
 
 // judge refuses a replacement by what the apply would refuse: it would delete the kernel first.
@@ -78,7 +78,7 @@ func (r *kernel) judge(ctx context.Context, config tfsdk.Config, plan model, dia
 		return
 	}
 	var with model
-	diags.Append(config.Get(ctx, &with)...)
+	diags.Append(tfvalue.Get(ctx, config.Schema, config.Raw, &with)...)
 	key := plan.Host.ValueString()
 	h, err := r.Provider.PlannedHost(ctx, key)
 	if err == nil && raw.IsFullyKnown() {

@@ -35,7 +35,7 @@ func New() resource.Resource { return &kernel{providerdata.Resource{TypeName: "k
 // next one.
 func (r *kernel) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan, config model
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, &config)...)
 	ctx, cancel, ok := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
 	defer cancel()
 	if !ok {
@@ -52,7 +52,7 @@ func (r *kernel) Create(ctx context.Context, req resource.CreateRequest, resp *r
 		return
 	}
 	tfvalue.SavePrivate(ctx, resp.Private, identitiesKey, made, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, plan)...)
 }
 
 // Read looks for the two files. If one is gone, an apply replaces the kernel, and so removes what the host has recorded of it.
@@ -85,15 +85,15 @@ func (r *kernel) Read(ctx context.Context, req resource.ReadRequest, resp *resou
 		state.setBoot(seen.kernel, seen.initrd)
 	}
 	tfvalue.SavePrivate(ctx, resp.Private, identitiesKey, ids, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, state)...)
 }
 
 // Update changes the command line, which is in the machines only, and adopts the configuration of an imported kernel.
 func (r *kernel) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	r.Provider.Apply()
 	var plan, state model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(tfvalue.Get(ctx, req.Plan.Schema, req.Plan.Raw, &plan)...)
+	resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -106,7 +106,7 @@ func (r *kernel) Update(ctx context.Context, req resource.UpdateRequest, resp *r
 		return
 	}
 	plan.setBoot(state.paths())
-	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, plan)...)
 }
 
 // Delete deletes both files, unless a domain boots them.

@@ -43,7 +43,7 @@ func bootIntent(ctx context.Context, m model, want *domainxml.Machine, diags *di
 	if m.Boot.IsNull() {
 		return
 	}
-	boot := object[bootModel](ctx, m.Boot, diags)
+	boot := tfvalue.Fields[bootModel](m.Boot)
 	want.Boot = &domainxml.Boot{
 		Kernel: boot.Kernel.ValueString(), Initrd: boot.Initrd.ValueString(), Cmdline: boot.Cmdline.ValueString(),
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // planTime is the timeout of a plan for a host that does not answer.
@@ -65,7 +66,7 @@ func unsupported(diags *diag.Diagnostics, at path.Path, what, asked string, has 
 func (r *virtualMachine) planCapabilities(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) {
 	var given model
 	var ignored diag.Diagnostics
-	ignored.Append(config.Get(ctx, &given)...)
+	ignored.Append(tfvalue.Get(ctx, config.Schema, config.Raw, &given)...)
 	emulated := plan.emulated(ctx, given, &ignored)
 	if emulated.Type.IsUnknown() || emulated.Arch.IsUnknown() || emulated.DomainType.IsUnknown() {
 		return

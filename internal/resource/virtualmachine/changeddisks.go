@@ -23,8 +23,8 @@ func (r *virtualMachine) refuseMigrated(ctx context.Context, plan, state model, 
 	if r.Provider.IsApplying() || plan.Disks.IsUnknown() {
 		return
 	}
-	disks, differs := plan.disks(ctx, diags), false
-	for key, was := range state.disks(ctx, diags) {
+	disks, differs := plan.disks(), false
+	for key, was := range state.disks() {
 		is, has := disks[key]
 		differs = differs || !has || !was.Volume.Equal(is.Volume)
 	}
@@ -63,10 +63,10 @@ func (r *virtualMachine) warnOfOpenFiles(ctx context.Context, plan, state model,
 // changedDisks are the keys of disks that are changed, or pending for the next start, and the known volumes by key.
 func (m model) changedDisks(ctx context.Context, state model, diags *diag.Diagnostics) (wanted map[string]volume.Volume, changed []string) {
 	wanted = map[string]volume.Volume{}
-	disks, pending := m.disks(ctx, diags), state.pending(ctx, diags)
-	for key, was := range state.disks(ctx, diags) {
+	disks, pending := m.disks(), state.pending(ctx, diags)
+	for key, was := range state.disks() {
 		is, has := disks[key]
-		if v, ok, _ := tfvalue.VolumeFrom(ctx, is.Volume); has && ok {
+		if v, ok, _ := tfvalue.VolumeFrom(is.Volume); has && ok {
 			wanted[key] = v
 		}
 		if !has || !was.Volume.Equal(is.Volume) || slices.Contains(pending, "disk "+key) {

@@ -19,7 +19,7 @@ var (
 		},
 		intent: func(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
 			if !m.Serial.IsNull() {
-				want.Serial = &domainxml.Serial{LogFile: object[portModel](ctx, m.Serial, diags).LogFile.ValueString()}
+				want.Serial = &domainxml.Serial{LogFile: tfvalue.Fields[portModel](m.Serial).LogFile.ValueString()}
 			}
 		},
 		read: func(m *model, is domainxml.Machine) {
@@ -36,7 +36,7 @@ var (
 		},
 		intent: func(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
 			if !m.Console.IsNull() {
-				want.Console = &domainxml.Console{LogFile: object[portModel](ctx, m.Console, diags).LogFile.ValueString()}
+				want.Console = &domainxml.Console{LogFile: tfvalue.Fields[portModel](m.Console).LogFile.ValueString()}
 			}
 		},
 		read: func(m *model, is domainxml.Machine) {

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // settleDevices sets the bus and the target of disks without configured ones; a bus is unknown while the device or the machine type is. It
@@ -17,12 +18,12 @@ import (
 // set.
 func (r *virtualMachine) settleDevices(ctx context.Context, plan *model, state model, config tfsdk.Config, diags *diag.Diagnostics) {
 	var given model
-	if diags.Append(config.Get(ctx, &given)...); diags.HasError() {
+	if diags.Append(tfvalue.Get(ctx, config.Schema, config.Raw, &given)...); diags.HasError() {
 		return
 	}
 	asked := plan.emulated(ctx, given, diags)
 	emulated := r.resolved(ctx, plan.Host, asked)
-	chosen := given.disks(ctx, diags)
+	chosen := given.disks()
 	plan.changeDisks(func(key string, values map[string]attr.Value) {
 		if chosen[key].Bus.IsNull() {
 			values["bus"] = defaultBus(values["device"], emulated)

@@ -39,24 +39,25 @@ var diskTypes = attributesOf(disksAttributes()["disks"].GetType())
 // diskPath is the path of a disk in the configuration.
 func diskPath(key string) path.Path { return path.Root("disks").AtMapKey(key) }
 
-// disks are the disks by key; none while the map is unknown.
-func (m model) disks(ctx context.Context, diags *diag.Diagnostics) map[string]diskModel {
-	disks := map[string]diskModel{}
-	if !m.Disks.IsNull() && !m.Disks.IsUnknown() {
-		diags.Append(m.Disks.ElementsAs(ctx, &disks, true)...)
+// disks are the disks by key; none while the map is unknown. One that is unknown itself has no attributes.
+func (m model) disks() map[string]diskModel {
+	all := map[string]diskModel{}
+	for key, element := range m.Disks.Elements() {
+		o, _ := element.(types.Object)
+		all[key] = tfvalue.Fields[diskModel](o)
 	}
-	return disks
+	return all
 }
 
 func disksIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
 	want.Disks = map[string]domainxml.Disk{}
-	for key, d := range m.disks(ctx, diags) {
+	for key, d := range m.disks() {
 		want.Disks[key] = d.intent(ctx, key, diags)
 	}
 }
 
 func (d diskModel) intent(ctx context.Context, key string, diags *diag.Diagnostics) domainxml.Disk {
-	v, known, found := tfvalue.VolumeFrom(ctx, d.Volume)
+	v, known, found := tfvalue.VolumeFrom(d.Volume)
 	diags.Append(found...)
 	// A refresh shows a drive without an image if its media in the two definitions differ (see diskObject), and ignore_changes may keep
 	// that.

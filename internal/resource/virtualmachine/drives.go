@@ -16,7 +16,7 @@ import (
 
 // checkDevices refuses devices that the machine can't have, as far as they are known, independent of their volumes.
 func (m model) checkDevices(ctx context.Context, machine machineModel, diags *diag.Diagnostics) {
-	disks := m.disks(ctx, diags)
+	disks := m.disks()
 	checkCount(disks, "ide", ideDevices, diags)
 	checkCount(disks, fdc, floppyDrives, diags)
 	checkTargets(disks, diags)

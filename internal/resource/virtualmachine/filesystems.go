@@ -64,7 +64,7 @@ func filesystemsAttributes() map[string]schema.Attribute {
 
 // filesystems are the filesystems by key; none while the map is unknown.
 func (m model) filesystems(ctx context.Context, diags *diag.Diagnostics) map[string]filesystemModel {
-	return objects[filesystemModel](ctx, m.Filesystems, diags)
+	return objects[filesystemModel](m.Filesystems)
 }
 
 // tag is the name that the guest mounts.

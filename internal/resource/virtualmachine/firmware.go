@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 var firmwareGroup = attributeGroup{attributes: firmwareAttributes, intent: firmwareIntent, read: readFirmware}
@@ -47,7 +48,7 @@ func firmwareAttributes() map[string]schema.Attribute {
 
 func firmwareIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
 	if !m.Firmware.IsNull() {
-		f := object[firmwareModel](ctx, m.Firmware, diags)
+		f := tfvalue.Fields[firmwareModel](m.Firmware)
 		want.Firmware = &domainxml.Firmware{Type: f.Type.ValueString(), SecureBoot: f.SecureBoot.ValueBool()}
 	}
 }
@@ -64,7 +65,7 @@ func readFirmware(m *model, is domainxml.Machine) {
 // checkFirmware refuses secure boot on other machines than q35: it protects its variables with system management mode, which of the x86
 // machines only a q35 has.
 func (m model) checkFirmware(ctx context.Context, machine machineModel, diags *diag.Diagnostics) {
-	f := object[firmwareModel](ctx, m.Firmware, diags)
+	f := tfvalue.Fields[firmwareModel](m.Firmware)
 	if !f.SecureBoot.ValueBool() {
 		return
 	}

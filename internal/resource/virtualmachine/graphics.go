@@ -87,7 +87,7 @@ func (vncPassword) Description(context.Context) string {
 func (v vncPassword) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
 func (vncPassword) ValidateObject(ctx context.Context, req validator.ObjectRequest, resp *validator.ObjectResponse) {
-	g := object[graphicsModel](ctx, req.ConfigValue, &resp.Diagnostics)
+	g := tfvalue.Fields[graphicsModel](req.ConfigValue)
 	if g.Type.ValueString() == domainxml.VNC && len(g.PasswordWO.ValueString()) > vncLength {
 		resp.Diagnostics.AddAttributeError(req.Path.AtName("password_wo"), "Too long for VNC",
 			"VNC looks at the first 8 characters of a password only, and libvirt refuses a longer one. Use a shorter one.")
@@ -98,7 +98,7 @@ func graphicsIntent(ctx context.Context, m model, want *domainxml.Machine, diags
 	if m.Graphics.IsNull() {
 		return
 	}
-	g := object[graphicsModel](ctx, m.Graphics, diags)
+	g := tfvalue.Fields[graphicsModel](m.Graphics)
 	want.Graphics = &domainxml.Graphics{
 		Type: g.Type.ValueString(), Listen: g.Listen.ValueString(), Port: int(g.Port.ValueInt64()),
 		PasswordVersion: g.PasswordWOVersion.ValueInt64Pointer(),

@@ -18,6 +18,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 var hardwareGroup = attributeGroup{attributes: hardwareAttributes, intent: hardwareIntent, read: readHardware}
@@ -64,7 +65,7 @@ func hardwareAttributes() map[string]schema.Attribute {
 }
 
 func (m model) machine(ctx context.Context, diags *diag.Diagnostics) machineModel {
-	return object[machineModel](ctx, m.Machine, diags)
+	return tfvalue.Fields[machineModel](m.Machine)
 }
 
 // hardware is the hardware to query a host for.

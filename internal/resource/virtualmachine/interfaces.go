@@ -51,7 +51,7 @@ func interfacePath(key string) path.Path { return path.Root("interfaces").AtMapK
 
 // interfaces are the interfaces by key, as far as they are known.
 func (m model) interfaces(ctx context.Context, diags *diag.Diagnostics) map[string]interfaceModel {
-	return objects[interfaceModel](ctx, m.Interfaces, diags)
+	return objects[interfaceModel](m.Interfaces)
 }
 
 func interfacesIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {

@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 var (
@@ -190,7 +191,7 @@ func (i interfaceModel) checkSource(key string, diags *diag.Diagnostics) {
 }
 
 func (i interfaceModel) checkVirtualPort(ctx context.Context, key string, diags *diag.Diagnostics) {
-	port := object[virtualPortModel](ctx, i.VirtualPort, diags)
+	port := tfvalue.Fields[virtualPortModel](i.VirtualPort)
 	for _, rule := range []struct {
 		of, name string
 		value    types.String

@@ -53,20 +53,12 @@ type model struct {
 
 var asOptions = basetypes.ObjectAsOptions{UnhandledUnknownAsEmpty: true, UnhandledNullAsEmpty: true}
 
-// object is an object of the configuration as a model, which is empty unless the object is set.
-func object[T any](ctx context.Context, o types.Object, diags *diag.Diagnostics) (m T) {
-	if isSet(o) {
-		diags.Append(o.As(ctx, &m, asOptions)...)
-	}
-	return m
-}
-
 // objects are the objects of a map that are set, by key.
-func objects[T any](ctx context.Context, m types.Map, diags *diag.Diagnostics) map[string]T {
+func objects[T any](m types.Map) map[string]T {
 	all := map[string]T{}
 	for key, element := range m.Elements() {
 		if o, ok := element.(types.Object); ok && isSet(o) {
-			all[key] = object[T](ctx, o, diags)
+			all[key] = tfvalue.Fields[T](o)
 		}
 	}
 	return all

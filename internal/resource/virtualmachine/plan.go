@@ -20,7 +20,7 @@ import (
 // ValidateConfig checks what requires no host.
 func (r *virtualMachine) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var config model
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
 	config.Memory.CheckUnit(path.Root("memory"), "Mi", &resp.Diagnostics)
@@ -44,7 +44,7 @@ func (m model) checkBootOrder(ctx context.Context, diags *diag.Diagnostics) {
 		}
 		first[order.ValueInt64()] = name
 	}
-	disks, interfaces := m.disks(ctx, diags), m.interfaces(ctx, diags)
+	disks, interfaces := m.disks(), m.interfaces(ctx, diags)
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
 		check(disks[key].BootOrder, "disk "+key, diskPath(key))
 	}
@@ -58,17 +58,17 @@ func (m model) checkBootOrder(ctx context.Context, diags *diag.Diagnostics) {
 func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		var state model
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...)
 		state.warnOfLoss("Destroying", &resp.Diagnostics)
 		return
 	}
 	var plan, state model
-	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Plan.Schema, req.Plan.Raw, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
 	tfvalue.CheckReserved(ctx, req, resp, "name")
 	if !req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...)
 		plan = plan.asStays(state)
 	}
 	r.settleDevices(ctx, &plan, state, req.Config, &resp.Diagnostics)
@@ -132,9 +132,9 @@ func (r *virtualMachine) checkOthers(ctx context.Context, plan model, diags *dia
 		return
 	}
 	by := "machine " + plan.Host.ValueString() + "/" + plan.Name.ValueString()
-	disks := plan.disks(ctx, diags)
+	disks := plan.disks()
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
-		v, _, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
+		v, _, found := tfvalue.VolumeFrom(disks[key].Volume)
 		diags.Append(found...)
 		d := disks[key]
 		use := providerdata.PlannedUse{

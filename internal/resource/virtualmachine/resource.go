@@ -126,12 +126,12 @@ func (m *model) start(ctx context.Context, mgr machine.Manager, want domainxml.M
 		return err
 	}
 	m.complete(ctx, is)
-	resp.Diagnostics.Append(resp.State.Set(ctx, *m)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, *m)...)
 	if err := mgr.AcquireAndStart(ctx, m.UUID.ValueString(), want, m.Running.ValueBool()); err != nil {
 		return err
 	}
 	err = m.finalize(ctx, mgr, want, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.State.Set(ctx, *m)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, *m)...)
 	return err
 }
 
@@ -209,7 +209,7 @@ func (r *virtualMachine) Read(ctx context.Context, req resource.ReadRequest, res
 	if reflect.DeepEqual(before, state) {
 		return // the response has the prior state already; writing it again would double the cost of a plan
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, state)...)
 }
 
 // Update plugs and unplugs disks, writes the persistent definition, and starts or stops the machine. A warning names the changes that a
@@ -243,7 +243,7 @@ func (r *virtualMachine) Update(ctx context.Context, req resource.UpdateRequest,
 		return
 	}
 	plan.complete(ctx, is)
-	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, plan)...)
 }
 
 // Delete shuts the machine down and undefines it. A domain that is already gone is no error.

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 var rngGroup = attributeGroup{attributes: rngAttributes, intent: rngIntent, read: readRNG}
@@ -45,7 +46,7 @@ func rngIntent(ctx context.Context, m model, want *domainxml.Machine, diags *dia
 	if m.RNG.IsNull() {
 		return
 	}
-	r := object[rngModel](ctx, m.RNG, diags)
+	r := tfvalue.Fields[rngModel](m.RNG)
 	want.RNG = &domainxml.RNG{Source: r.Source.ValueString()}
 }
 

@@ -37,7 +37,7 @@ func (r *virtualMachine) disksBefore(plan, state model) types.Map {
 // keepTargets gives the disks without a target in the configuration the one that they had before, unless that is another bus's, or may be
 // given to another disk. A new one is unknown.
 func (m *model) keepTargets(ctx context.Context, before types.Map, given map[string]diskModel, diags *diag.Diagnostics) {
-	was, is, taken := model{Disks: before}.disks(ctx, diags), m.disks(ctx, diags), map[types.String]bool{}
+	was, is, taken := model{Disks: before}.disks(), m.disks(), map[types.String]bool{}
 	for _, d := range given {
 		taken[d.Target] = true
 	}
@@ -73,7 +73,7 @@ func (m *model) changeDisks(change func(key string, values map[string]attr.Value
 // target gets the first one that is free.
 func (m model) bootDisks(ctx context.Context, diags *diag.Diagnostics) []string {
 	told, targets := !m.Boot.IsNull(), map[string]string{}
-	for key, d := range m.disks(ctx, diags) {
+	for key, d := range m.disks() {
 		told = told || !d.BootOrder.IsNull()
 		if !domainxml.IsDrive(d.Device.ValueString()) {
 			targets[key] = cmp.Or(d.Target.ValueString(), domainxml.TargetPrefix(d.Bus.ValueString())+"a~")

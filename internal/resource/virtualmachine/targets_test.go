@@ -71,14 +71,14 @@ func TestKeepTargets(t *testing.T) {
 				if d.Target.IsUnknown() {
 					d.Target = types.StringNull()
 				}
-			})}.disks(t.Context(), &diags)
+			})}.disks()
 			m := model{Disks: disksOf(t, c.given, func(key string, d *diskModel) { // Terraform proposes the one in the state
-				if was, had := (model{Disks: before}).disks(t.Context(), &diags)[key]; had && d.Target.IsUnknown() {
+				if was, had := (model{Disks: before}).disks()[key]; had && d.Target.IsUnknown() {
 					d.Target = was.Target
 				}
 			})}
 			m.keepTargets(t.Context(), before, given, &diags)
-			for key, d := range m.disks(t.Context(), &diags) {
+			for key, d := range m.disks() {
 				got := d.Target.ValueString()
 				if d.Target.IsUnknown() {
 					got = "?"
@@ -145,7 +145,7 @@ func TestKeepTargets_UnknownSibling(t *testing.T) {
 	m := model{Disks: before}
 	given := map[string]diskModel{"root": {Target: types.StringUnknown()}, "data": {}}
 	m.keepTargets(t.Context(), before, given, &diags)
-	if got := m.disks(t.Context(), &diags)["data"].Target; !got.IsUnknown() || diags.HasError() {
+	if got := m.disks()["data"].Target; !got.IsUnknown() || diags.HasError() {
 		t.Errorf("data is planned to be %s: %v", got, diags)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 var videoGroup = attributeGroup{attributes: videoAttributes, intent: videoIntent, read: readVideo}
@@ -54,7 +55,7 @@ func videoIntent(ctx context.Context, m model, want *domainxml.Machine, diags *d
 	if m.Video.IsNull() {
 		return
 	}
-	v := object[videoModel](ctx, m.Video, diags)
+	v := tfvalue.Fields[videoModel](m.Video)
 	want.Video = &domainxml.Video{Model: v.Model.ValueString(), VRAM: uint(v.VRAM.ValueInt64()), Heads: uint(v.Heads.ValueInt64())}
 }
 

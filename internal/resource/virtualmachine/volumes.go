@@ -16,10 +16,10 @@ import (
 
 // checkDisks refuses volumes that can't be used as configured, as far as they are known. Apply checks again.
 func checkDisks(ctx context.Context, m model, diags *diag.Diagnostics) {
-	disks := m.disks(ctx, diags)
+	disks := m.disks()
 	known := map[string]volume.Volume{}
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
-		v, ok, found := tfvalue.VolumeFrom(ctx, disks[key].Volume)
+		v, ok, found := tfvalue.VolumeFrom(disks[key].Volume)
 		diags.Append(found...)
 		if ok || disks[key].Volume.IsNull() || !disks[key].Cache.IsNull() {
 			checkIO(key, disks[key], v, diags)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // waitTime is the default timeout of wait_for.
@@ -60,7 +61,7 @@ func waitForAttribute() schema.Attribute {
 
 // waitFor is what the apply waits for; empty if it is not set.
 func (m model) waitFor(ctx context.Context, diags *diag.Diagnostics) (w waitForModel, keys []types.String) {
-	w = object[waitForModel](ctx, m.WaitFor, diags)
+	w = tfvalue.Fields[waitForModel](m.WaitFor)
 	if isSet(w.Addresses) {
 		diags.Append(w.Addresses.ElementsAs(ctx, &keys, true)...)
 	}

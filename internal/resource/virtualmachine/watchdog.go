@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 var watchdogGroup = attributeGroup{attributes: watchdogAttributes, intent: watchdogIntent, read: readWatchdog}
@@ -49,7 +50,7 @@ func watchdogIntent(ctx context.Context, m model, want *domainxml.Machine, diags
 	if m.Watchdog.IsNull() {
 		return
 	}
-	w := object[watchdogModel](ctx, m.Watchdog, diags)
+	w := tfvalue.Fields[watchdogModel](m.Watchdog)
 	want.Watchdog = &domainxml.Watchdog{Model: w.Model.ValueString(), Action: w.Action.ValueString()}
 }
 

@@ -50,7 +50,7 @@ func (r *binding) Create(ctx context.Context, req resource.CreateRequest, resp *
 	plan.Reserved = c.plan.Reserved
 	plan.finish(ctx, c.actual, c.versions, &resp.Diagnostics)
 	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, own, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, plan)...)
 }
 
 // creation is a running create.

@@ -70,7 +70,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 
 // forget unmounts leftover mounts of the storage on hosts. They would keep its filesystem busy.
 func (r *binding) forget(ctx context.Context, state model, keys []string, diags *diag.Diagnostics) {
-	v, _, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	v, _, d := tfvalue.VolumeFrom(state.Volume)
 	diags.Append(d...)
 	for _, i := range v.Images {
 		for _, key := range keys {
@@ -92,7 +92,7 @@ func (r *binding) forget(ctx context.Context, state model, keys []string, diags 
 func (r *binding) detach(ctx context.Context, state model, own privateState, keys []string, all guard.Hosts,
 	diags *diag.Diagnostics,
 ) (shared bool, err error) {
-	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	v, known, d := tfvalue.VolumeFrom(state.Volume)
 	diags.Append(d...)
 	if !known && !state.isAdopted() {
 		diags.AddWarning("The users of the storage were not checked", fmt.Sprintf("The binding %s was imported, and its volume was "+
@@ -154,7 +154,7 @@ func (r *binding) checkMasters(ctx context.Context, u guard.Use) error {
 // the later one. For a claim its record says so. For direct storage it is known if the same apply created the later one, or from the nonce
 // of the credentials on hosts (docs/decisions/0006).
 func (r *binding) isSuperseded(ctx context.Context, state model, own privateState, hosts []string, diags *diag.Diagnostics) (bool, error) {
-	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	v, known, d := tfvalue.VolumeFrom(state.Volume)
 	diags.Append(d...)
 	if heir, ok := r.Provider.LookupBinding(state.ID.ValueString()); ok && known && sameUnit(heir, v.Images[0]) {
 		return true, nil

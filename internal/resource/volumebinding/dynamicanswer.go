@@ -42,7 +42,7 @@ func (m model) answered(ctx context.Context, own privateState, diags *diag.Diagn
 
 // answeredClaim is the claim in the volume of a dynamic source; nil if it has none. Other answers are not in the volume as they were.
 func (m model) answeredClaim(ctx context.Context, diags *diag.Diagnostics) *dynamic.Answer {
-	v, known, d := tfvalue.VolumeFrom(ctx, m.Volume)
+	v, known, d := tfvalue.VolumeFrom(m.Volume)
 	if diags.Append(d...); !known || len(v.Images) == 0 || m.dynamic(ctx, diags) == nil {
 		return nil
 	}

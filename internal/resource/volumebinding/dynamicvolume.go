@@ -183,7 +183,7 @@ func (k *dynamicVolume) update(ctx context.Context, state model, own *privateSta
 
 // checkStopped refuses to make the pod again while machines run with its volume.
 func (k *dynamicVolume) checkStopped(ctx context.Context, state model, diags *diag.Diagnostics) error {
-	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	v, known, d := tfvalue.VolumeFrom(state.Volume)
 	if diags.Append(d...); !known {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (k *dynamicVolume) checkStopped(ctx context.Context, state model, diags *di
 // remove removes the volume, and then the pod, unless anything may still need the volume: any machine of any host, and another instance of
 // the binding. A pod that is gone is made again to remove the volume: what it made may still be there.
 func (k *dynamicVolume) remove(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) error {
-	v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	v, known, d := tfvalue.VolumeFrom(state.Volume)
 	diags.Append(d...)
 	if now, ok := k.Provider.LookupBinding(state.ID.ValueString()); ok && known && sameUnit(now, v.Images[0]) {
 		return nil // this apply has given it to the instance that replaces this one
@@ -245,7 +245,7 @@ func (k *dynamicVolume) checkUnused(ctx context.Context, state model, diags *dia
 				"the binding in an apply before", key, err)
 		}
 	}
-	v, _, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	v, _, d := tfvalue.VolumeFrom(state.Volume)
 	diags.Append(d...)
 	return k.checkVolumeUnused(ctx, v)
 }

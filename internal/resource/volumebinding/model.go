@@ -94,7 +94,7 @@ func (m model) hostKeys(ctx context.Context, diags *diag.Diagnostics) []string {
 // an instance keeps none.
 func (m model) instance(ctx context.Context, state *model, own privateState, diags *diag.Diagnostics) string {
 	if state != nil {
-		v, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+		v, known, d := tfvalue.VolumeFrom(state.Volume)
 		diags.Append(d...)
 		if known && v.Images[0].Binding != "" {
 			return v.Images[0].Binding

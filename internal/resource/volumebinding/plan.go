@@ -22,7 +22,7 @@ var sourcePath = path.Root("source")
 // ValidateConfig checks what requires neither hosts nor cluster.
 func (r *binding) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var config model
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
 	if config.isKnown(ctx, dynamicSource) {
@@ -46,7 +46,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	var state *model
 	if !req.State.Raw.IsNull() {
 		state = &model{}
-		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+		resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, state)...)
 	}
 	if req.Plan.Raw.IsNull() && state != nil {
 		state.warnOfLoss(ctx, "Destroying", &resp.Diagnostics)
@@ -54,7 +54,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	if req.Plan.Raw.IsNull() || !r.Provider.Ready() {
 		return
 	}
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(tfvalue.Get(ctx, req.Plan.Schema, req.Plan.Raw, &plan)...)
 	r.checkHosts(plan, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -78,7 +78,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		r.planChange(ctx, &plan, *state, own, resp)
 	}
 	if !resp.Diagnostics.HasError() {
-		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+		resp.Diagnostics.Append(tfvalue.Set(ctx, resp.Plan.Schema, &resp.Plan.Raw, plan)...)
 	}
 }
 
@@ -187,7 +187,7 @@ func (m *model) capacityOf(ctx context.Context, v volume.Volume, diags *diag.Dia
 	if m == nil {
 		return nil
 	}
-	before, known, d := tfvalue.VolumeFrom(ctx, m.Volume)
+	before, known, d := tfvalue.VolumeFrom(m.Volume)
 	if diags.Append(d...); !known {
 		return nil
 	}

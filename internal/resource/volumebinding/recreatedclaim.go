@@ -26,8 +26,8 @@ func (r *binding) planRemade(ctx context.Context, plan *model, state model, own 
 	}
 	var quiet diag.Diagnostics // the refresh has already reported the state of the claim
 	now, credentials := r.planVolume(ctx, *plan, &state, own, &quiet)
-	is, known, _ := tfvalue.VolumeFrom(ctx, now)
-	was, wasKnown, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	is, known, _ := tfvalue.VolumeFrom(now)
+	was, wasKnown, d := tfvalue.VolumeFrom(state.Volume)
 	resp.Diagnostics.Append(d...)
 	if !known || !wasKnown {
 		return
@@ -75,7 +75,7 @@ func (r *binding) isRemade(ctx context.Context, plan model, own privateState) bo
 
 // checkRemade refuses to adopt a recreated claim while machines or overlays need the former storage.
 func (c *change) checkRemade(ctx context.Context) error {
-	was, known, d := tfvalue.VolumeFrom(ctx, c.state.Volume)
+	was, known, d := tfvalue.VolumeFrom(c.state.Volume)
 	c.diags.Append(d...)
 	if !known {
 		was = c.actual

@@ -17,7 +17,7 @@ func (m model) warnOfLoss(ctx context.Context, how string, diags *diag.Diagnosti
 		return
 	}
 	where := ""
-	if v, known, _ := tfvalue.VolumeFrom(ctx, m.Volume); known {
+	if v, known, _ := tfvalue.VolumeFrom(m.Volume); known {
 		where = fmt.Sprintf(" (%.150s)", v.Images[0].Name)
 	}
 	// Of several warnings with one summary Terraform shows only the first.

@@ -62,12 +62,12 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	r.refreshCredentials(ctx, &state, own, &resp.Diagnostics)
 	state.Source = source
 	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, own, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, state)...)
 }
 
 // checkIdentity refuses to bind other storage than the planned one.
 func checkIdentity(ctx context.Context, expected types.Object, actual volume.Volume, diags *diag.Diagnostics) bool {
-	before, known, d := tfvalue.VolumeFrom(ctx, expected)
+	before, known, d := tfvalue.VolumeFrom(expected)
 	if diags.Append(d...); diags.HasError() {
 		return false
 	}

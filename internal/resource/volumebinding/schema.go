@@ -63,9 +63,9 @@ func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 			},
 			"volume": schema.ObjectAttribute{
 				Computed: true, AttributeTypes: tfvalue.VolumeTypes,
-				MarkdownDescription: "The chain of images that QEMU opens, top first. The `uri` of an image is a path, `rbd:pool/image` or " +
-					"`protocol://server/name`; `servers` are those that it has no room for, such as Ceph monitors. `options` are " +
-					"`initiator` and `tls_verify`. It has no secrets, except those in a URL. Its " +
+				MarkdownDescription: "The chain of images that QEMU opens, top first. The `uri` of an image is a path, " +
+					"`rbd:pool/image` or `protocol://server/name`; `servers` are those that it has no room for, such as Ceph " +
+					"monitors. `options` are `initiator` and `tls_verify`. It has no secrets, except those in a URL. Its " +
 					"`capacity` is that of the claim. For directly named storage and for a `disk.img`, a host measures it when the " +
 					"binding is created, and again only for a recreated claim, because it must open the storage for that. To measure " +
 					"storage that has grown, replace the binding (`terraform apply -replace`): with `create_before_destroy` in its " +

@@ -20,7 +20,7 @@ import (
 // secretOf is the write-only secret of a direct source, which only the configuration has.
 func secretOf(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) types.String {
 	var m model
-	if diags.Append(config.Get(ctx, &m)...); diags.HasError() {
+	if diags.Append(tfvalue.Get(ctx, config.Schema, config.Raw, &m)...); diags.HasError() {
 		return types.StringNull()
 	}
 	if _, d := m.direct(ctx, diags); d != nil {
@@ -173,7 +173,7 @@ func (r *binding) refreshVolume(ctx context.Context, state *model, own *privateS
 	if c == nil {
 		return r.refreshSecretRef(ctx, *state, own, diags)
 	}
-	last, known, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	last, known, d := tfvalue.VolumeFrom(state.Volume)
 	diags.Append(d...)
 	client, err := r.Provider.Lists()
 	if err != nil || !known {

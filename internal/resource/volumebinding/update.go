@@ -28,7 +28,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	}
 	if !c.plan.needsResolving(c.state) {
 		// Only the timeouts differ.
-		resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
+		resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, c.plan)...)
 		return
 	}
 	source := c.plan.Source
@@ -51,7 +51,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 	c.plan.Source = source
 	c.plan.finish(ctx, c.actual, merge(c.state.credentialVersions(ctx, c.diags), c.versions, c.hosts), c.diags)
 	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, c.own, c.diags)
-	resp.Diagnostics.Append(resp.State.Set(ctx, c.plan)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, c.plan)...)
 }
 
 // change is a running update.

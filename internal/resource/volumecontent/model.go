@@ -99,7 +99,7 @@ func (m model) master(ctx context.Context, diags *diag.Diagnostics) (v volume.Vo
 	if !ok {
 		return v, false
 	}
-	v, known, d := tfvalue.VolumeFrom(ctx, o)
+	v, known, d := tfvalue.VolumeFrom(o)
 	diags.Append(d...)
 	return v, known && len(v.Images) > 0
 }
@@ -113,7 +113,7 @@ func (m model) via(ctx context.Context, diags *diag.Diagnostics) (v viaModel) {
 
 // target is the volume to fill as far as it is known.
 func (m model) target(ctx context.Context, diags *diag.Diagnostics) (v volume.Volume, known bool) {
-	v, known, d := tfvalue.VolumeFrom(ctx, m.Target)
+	v, known, d := tfvalue.VolumeFrom(m.Target)
 	diags.Append(d...)
 	return v, known && len(v.Images) > 0
 }

@@ -20,14 +20,14 @@ import (
 func (r *volumeContent) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		var state model
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...)
 		warnOfErasing(ctx, state, &resp.Diagnostics)
 		return
 	}
 	var plan, state model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(tfvalue.Get(ctx, req.Plan.Schema, req.Plan.Raw, &plan)...)
 	if !req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...)
 	}
 	if resp.Diagnostics.HasError() {
 		return
@@ -52,7 +52,7 @@ func (r *volumeContent) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.Plan.Schema, &resp.Plan.Raw, plan)...)
 }
 
 // specOf is the specification of an image for a volume, as far as it is known.
@@ -70,7 +70,7 @@ func (r *volumeContent) judge(ctx context.Context, config tfsdk.Config, plan mod
 		return
 	}
 	var with model
-	diags.Append(config.Get(ctx, &with)...)
+	diags.Append(tfvalue.Get(ctx, config.Schema, config.Raw, &with)...)
 	key := cmp.Or(plan.via(ctx, diags).Host.ValueString(), v.Images[0].Hosts[0])
 	h, err := r.Provider.Hosts.Host(key)
 	if err == nil {
@@ -142,7 +142,7 @@ func (m *model) planChange(ctx context.Context, state model, v volume.Volume, kn
 				"apply. If that is other content, it is written onto %s: all that was written to it since it was filled is lost then.",
 				was.Images[0].Name))
 		}
-		if is, ok, d := tfvalue.VolumeFrom(ctx, state.Volume); ok && v.Capacity == nil {
+		if is, ok, d := tfvalue.VolumeFrom(state.Volume); ok && v.Capacity == nil {
 			resp.Diagnostics.Append(d...)
 			v.Capacity = is.Capacity
 		}

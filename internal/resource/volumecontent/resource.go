@@ -46,7 +46,7 @@ func (r *volumeContent) ImportState(_ context.Context, _ resource.ImportStateReq
 // ValidateConfig refuses sources that are invalid by themselves.
 func (r *volumeContent) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var config model
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
 	config.source(ctx, &resp.Diagnostics).Check(sourcePath, &resp.Diagnostics)
@@ -55,7 +55,7 @@ func (r *volumeContent) ValidateConfig(ctx context.Context, req resource.Validat
 // Create fills the volume.
 func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan, config model
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, &config)...)
 	ctx, cancel, ok := r.BeginCreate(ctx, req, &plan, writeTimeout, &resp.Diagnostics)
 	defer cancel()
 	if !ok {
@@ -64,7 +64,7 @@ func (r *volumeContent) Create(ctx context.Context, req resource.CreateRequest, 
 	overwrite := plan.Overwrite.ValueBool()
 	if r.write(ctx, &plan,
 		writer{secrets: config.source(ctx, &resp.Diagnostics), overwrite: overwrite, again: overwrite, diags: &resp.Diagnostics}) {
-		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+		resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, plan)...)
 	}
 }
 
@@ -83,7 +83,7 @@ func (r *volumeContent) Read(ctx context.Context, req resource.ReadRequest, resp
 				v.Images[0].Name, why))
 		state.InstanceID = types.StringNull()
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, state)...)
 }
 
 // isOtherwise is why the volume has other content than that generation: a host or the claim says that it has only a part of one, or the
@@ -123,7 +123,7 @@ func (r *volumeContent) isOtherwise(ctx context.Context, v volume.Volume, genera
 // Update writes other content, or none if only attributes have changed.
 func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state, config model
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, &config)...)
 	ctx, cancel, ok := r.BeginUpdate(ctx, req, &plan, &state, writeTimeout, &resp.Diagnostics)
 	defer cancel()
 	if !ok {
@@ -140,7 +140,7 @@ func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, 
 	switch planned := plan.InstanceID; {
 	case planned.IsUnknown() && isOtherContent, !planned.IsUnknown() && !planned.Equal(state.InstanceID):
 		if r.write(ctx, &plan, writer{secrets: config.source(ctx, &resp.Diagnostics), overwrite: true, diags: &resp.Diagnostics}) {
-			resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+			resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, plan)...)
 		}
 		return
 	case isOtherContent:
@@ -149,9 +149,9 @@ func (r *volumeContent) Update(ctx context.Context, req resource.UpdateRequest, 
 		return
 	}
 	plan.Digest, plan.InstanceID = state.Digest, state.InstanceID
-	filled, _, d := tfvalue.VolumeFrom(ctx, state.Volume)
+	filled, _, d := tfvalue.VolumeFrom(state.Volume)
 	plan.finish(ctx, filled.Capacity)
-	resp.Diagnostics.Append(append(d, resp.State.Set(ctx, plan)...)...)
+	resp.Diagnostics.Append(append(d, tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, plan)...)...)
 }
 
 // write fills the volume, and sets what is known of it then.
