@@ -9,13 +9,11 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // planTime is the timeout of a plan for a host that does not answer.
@@ -63,10 +61,8 @@ func unsupported(diags *diag.Diagnostics, at path.Path, what, asked string, has 
 }
 
 // planCapabilities is checkCapabilities for a plan, as far as the machine is known. A host that does not answer is ignored.
-func (r *virtualMachine) planCapabilities(ctx context.Context, plan model, config tfsdk.Config, diags *diag.Diagnostics) {
-	var given model
+func (r *virtualMachine) planCapabilities(ctx context.Context, plan, given model, diags *diag.Diagnostics) {
 	var ignored diag.Diagnostics
-	ignored.Append(tfvalue.Get(ctx, config.Schema, config.Raw, &given)...)
 	emulated := plan.emulated(ctx, given, &ignored)
 	if emulated.Type.IsUnknown() || emulated.Arch.IsUnknown() || emulated.DomainType.IsUnknown() {
 		return

@@ -6,21 +6,15 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // settleDevices sets the bus and the target of disks without configured ones; a bus is unknown while the device or the machine type is. It
 // refuses devices that the machine can't have. Terraform plans again at apply, when all is known, so that an apply has no defaults left to
 // set.
-func (r *virtualMachine) settleDevices(ctx context.Context, plan *model, state model, config tfsdk.Config, diags *diag.Diagnostics) {
-	var given model
-	if diags.Append(tfvalue.Get(ctx, config.Schema, config.Raw, &given)...); diags.HasError() {
-		return
-	}
+func (r *virtualMachine) settleDevices(ctx context.Context, plan *model, state, given model, diags *diag.Diagnostics) {
 	asked := plan.emulated(ctx, given, diags)
 	emulated := r.resolved(ctx, plan.Host, asked)
 	chosen := given.disks()

@@ -62,8 +62,9 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 		state.warnOfLoss("Destroying", &resp.Diagnostics)
 		return
 	}
-	var plan, state model
-	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Plan.Schema, req.Plan.Raw, &plan)...); resp.Diagnostics.HasError() {
+	var plan, state, given model
+	resp.Diagnostics.Append(tfvalue.Get(ctx, req.Plan.Schema, req.Plan.Raw, &plan)...)
+	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, &given)...); resp.Diagnostics.HasError() {
 		return
 	}
 	tfvalue.CheckReserved(ctx, req, resp, "name")
@@ -71,7 +72,7 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 		resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...)
 		plan = plan.asStays(state)
 	}
-	r.settleDevices(ctx, &plan, state, req.Config, &resp.Diagnostics)
+	r.settleDevices(ctx, &plan, state, given, &resp.Diagnostics)
 	plan.warnOfBootDisk(ctx, state, &resp.Diagnostics)
 	resp.Diagnostics.Append(tfvalue.SetAttributes(ctx, &resp.Plan, map[string]attr.Value{"disks": plan.Disks})...)
 	if !r.Provider.Ready() {
@@ -85,7 +86,7 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 		checked.check(ctx, &resp.Diagnostics)
 		r.checkOthers(ctx, plan, &resp.Diagnostics)
 		r.warnOfNetworks(ctx, plan, state, &resp.Diagnostics)
-		r.planCapabilities(ctx, checked, req.Config, &resp.Diagnostics)
+		r.planCapabilities(ctx, checked, given, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {
 		if !plan.Host.IsUnknown() && !plan.Name.IsUnknown() {
