@@ -71,7 +71,7 @@ func uploadScenarios(t *testing.T, l *lab.Lab) []uploadScenario {
 			"create a disk of a container image", "", container,
 			map[lab.Call]int{
 				lab.CallCreateXML: 2, lab.CallDefine: 2, lab.CallVolumeCreate: 2, lab.CallVolumeUpload: 2, lab.CallVolumeDownload: 1,
-				lab.CallUndefine: 1, lab.CallDestroy: 3,
+				lab.CallUndefine: 1, lab.CallDestroy: 2,
 			},
 			has(raw), "",
 		}, false, offsets},
