@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// What a struct has of an object is read and written here field by field: each field is an attribute's value, under the name in its tag. The
-// framework's own conversion compiles a regular expression for each field each time, which was a tenth of a plan.
+// What a struct has of an object is read and written here field by field: each field is an attribute's value, under the name in its tag.
+// The framework's own conversion compiles a regular expression for each field each time, which was a tenth of a plan.
 
 // typed is the schema of a plan, a state or a configuration.
 type typed interface{ Type() attr.Type }

@@ -2,7 +2,6 @@ package disk
 
 import (
 	"cmp"
-	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -12,7 +11,7 @@ import (
 )
 
 // checkWriters refuses an overlay of a disk that a machine of the configuration is known to write to.
-func (r *disk) checkWriters(ctx context.Context, plan model, diags *diag.Diagnostics) {
+func (r *disk) checkWriters(plan model, diags *diag.Diagnostics) {
 	v, known, found := tfvalue.VolumeFrom(plan.Volume)
 	diags.Append(found...)
 	if !r.Provider.Ready() || !known || plan.Host.IsUnknown() || diags.HasError() {

@@ -67,7 +67,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	} else {
 		r.planChange(ctx, req, resp, &plan)
 	}
-	r.checkWriters(ctx, plan, &resp.Diagnostics)
+	r.checkWriters(plan, &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(tfvalue.Set(ctx, resp.Plan.Schema, &resp.Plan.Raw, plan)...)
 	}

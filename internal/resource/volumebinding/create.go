@@ -79,7 +79,7 @@ func (c *creation) run(ctx context.Context, secret types.String) (ok bool) {
 	}
 	c.own.Version = found.Version()
 	c.actual = c.plan.held(found.Volume, c.plan.hostKeys(ctx, c.diags), c.plan.instance(ctx, nil, *c.own, c.diags))
-	if !checkIdentity(ctx, c.plan.Volume, c.actual, c.diags) {
+	if !checkIdentity(c.plan.Volume, c.actual, c.diags) {
 		return false
 	}
 	var err error

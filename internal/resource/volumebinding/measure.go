@@ -85,7 +85,7 @@ func (c *change) measureAgain(ctx context.Context, fresh []string) error {
 		return c.prepare(ctx, c.plan, &c.actual, c.found.Volume.Capacity, fresh, madeAgain, c.diags)
 	}
 	if c.actual.Capacity == nil {
-		c.actual.Capacity = c.state.capacityOf(ctx, c.actual, c.diags)
+		c.actual.Capacity = c.state.capacityOf(c.actual, c.diags)
 	}
 	var claimed *int64
 	was, is := c.state.claim(ctx, c.diags), c.plan.claim(ctx, c.diags)

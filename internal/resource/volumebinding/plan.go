@@ -168,7 +168,7 @@ func (r *binding) planVolume(ctx context.Context, plan model, state *model, own 
 	}
 	v := plan.held(found.Volume, plan.hostKeys(ctx, diags), plan.instance(ctx, state, own, diags))
 	if v.Capacity == nil {
-		v.Capacity = state.capacityOf(ctx, v, diags)
+		v.Capacity = state.capacityOf(v, diags)
 	}
 	o := tfvalue.VolumeObject(v, tfvalue.Unknowns{
 		Capacity: v.Capacity == nil, Binding: state == nil, Secret: plan.ID.IsUnknown(),
@@ -183,7 +183,7 @@ func (r *binding) planVolume(ctx context.Context, plan model, state *model, own 
 func isUnknown(v attr.Value) bool { return v.IsUnknown() }
 
 // capacityOf is the measured capacity of the same storage in state, or nil.
-func (m *model) capacityOf(ctx context.Context, v volume.Volume, diags *diag.Diagnostics) *int64 {
+func (m *model) capacityOf(v volume.Volume, diags *diag.Diagnostics) *int64 {
 	if m == nil {
 		return nil
 	}

@@ -66,7 +66,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 }
 
 // checkIdentity refuses to bind other storage than the planned one.
-func checkIdentity(ctx context.Context, expected types.Object, actual volume.Volume, diags *diag.Diagnostics) bool {
+func checkIdentity(expected types.Object, actual volume.Volume, diags *diag.Diagnostics) bool {
 	before, known, d := tfvalue.VolumeFrom(expected)
 	if diags.Append(d...); diags.HasError() {
 		return false

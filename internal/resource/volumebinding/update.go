@@ -105,8 +105,8 @@ func (c *change) resolve(ctx context.Context, secret types.String) bool {
 		return false
 	}
 	// The volume of an import was resolved without the options that the configuration adds.
-	if !checkIdentity(ctx, c.plan.Volume, c.actual, c.diags) ||
-		c.state.isAdopted() && !checkIdentity(ctx, c.state.Volume, c.actual, c.diags) {
+	if !checkIdentity(c.plan.Volume, c.actual, c.diags) ||
+		c.state.isAdopted() && !checkIdentity(c.state.Volume, c.actual, c.diags) {
 		return false
 	}
 	return true
