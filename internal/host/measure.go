@@ -38,12 +38,15 @@ func (h *Host) Opens(ctx context.Context, diskXML string) error {
 // opens the path again for that, and would block at a FIFO: use File for files that tenants can replace. Concurrent callers, such as overlays
 // of one master, share a domain that starts after they have asked.
 func (h *Host) Measure(ctx context.Context, diskXML string, head uint32) (Measured, error) {
+	const op = "open the volume to measure it"
 	of, _ := h.measures.LoadOrStore(measure{diskXML, head}, &shared[Measured]{})
-	return of.(*shared[Measured]).get(ctx, func(ctx context.Context) (Measured, error) {
-		return opened(ctx, h, "open the volume to measure it", diskXML, func(l *libvirt.Libvirt, d libvirt.Domain) (Measured, error) {
-			return measured(l, d, head)
-		})
+	found, err := of.(*shared[Measured]).get(ctx, func(ctx context.Context) (Measured, error) {
+		return opened(ctx, h, op, diskXML, func(l *libvirt.Libvirt, d libvirt.Domain) (Measured, error) { return measured(l, d, head) })
 	})
+	if err != nil && ctx.Err() != nil {
+		err = h.failed(op, context.Cause(ctx))
+	}
+	return found, err
 }
 
 // measure is what Measure is asked for.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -11,7 +12,12 @@ const inFlight = 16
 
 // together calls all functions at the same time, which don't depend on one another, and returns the error of the first one that has one.
 func together(all ...func() error) error {
-	failed, _ := pipelined(all, func(f func() error) (error, error) { return f(), nil }) //nolint:unparam // the errors are the results
+	failed := make([]error, len(all))
+	var group sync.WaitGroup
+	for i, f := range all {
+		group.Go(func() { failed[i] = f() })
+	}
+	group.Wait()
 	return cmp.Or(failed...)
 }
 
