@@ -35,8 +35,8 @@ func (h *Host) Opens(ctx context.Context, diskXML string) error {
 
 // Measure returns the size and header of the image of a <disk> element with the target vda, for which it starts a paused domain: libvirt
 // reports sizes of open images only. head is how many bytes to read, at most; libvirt reads only files and devices of its host. libvirtd
-// opens the path again for that, and would block at a FIFO: use File for files that tenants can replace. Concurrent callers, such as overlays
-// of one master, share a domain that starts after they have asked.
+// opens the path again for that, and would block at a FIFO: use File for files that tenants can replace. Concurrent callers, such as
+// overlays of one master, share a domain that starts after they have asked.
 func (h *Host) Measure(ctx context.Context, diskXML string, head uint32) (Measured, error) {
 	const op = "open the volume to measure it"
 	of, _ := h.measures.LoadOrStore(measure{diskXML, head}, &shared[Measured]{})

@@ -114,9 +114,9 @@ func (m Manager) look(ctx context.Context, want domainxml.Machine, keys []string
 			l.known[pool] = sync.OnceValues(func() ([]host.StorageVolume, error) { return m.host.KnownOverlays(ctx, pool) })
 		}
 	}
-	go l.files()
+	go func() { _ = l.files() }()
 	for _, list := range l.known {
-		go list()
+		go func() { _, _ = list() }()
 	}
 	return l, nil
 }

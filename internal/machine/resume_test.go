@@ -98,7 +98,9 @@ func TestDefine_DestroyedMeanwhile(t *testing.T) {
 // running is a host whose domain is active.
 type running struct{ leftOver }
 
-func (h *running) Start(context.Context, string) error { return fmt.Errorf("start it: %w", host.ErrActive) }
+func (h *running) Start(context.Context, string) error {
+	return fmt.Errorf("start it: %w", host.ErrActive)
+}
 
 func (h *running) SavedXML(context.Context, string) (string, error) { return "", nil }
 

@@ -60,6 +60,7 @@ func benchmarkMany(b *testing.B) {
 }
 
 func benchmarkFar(b *testing.B, others int) {
+	b.Helper()
 	l := acctest.Lab(b)
 	beside(b, l.Hosts["host-a"], others)
 	dir := filepath.Dir(acctest.ImageIn(b, b.TempDir(), "disk.img"))

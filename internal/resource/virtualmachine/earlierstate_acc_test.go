@@ -227,7 +227,8 @@ resource "virtclaim_virtual_machine" "web" {
 `)
 	cli.WithProvider(earlierProvider(t)).Must("apply", "-auto-approve", "-no-color")
 	for _, object := range [][2]string{
-		{"virtclaim_volume_binding.golden", "earlier/imported/golden"}, {"virtclaim_disk.root", "host-a/ssd/root"},
+		{"virtclaim_volume_binding.golden", "earlier/imported/golden"},
+		{"virtclaim_disk.root", "host-a/ssd/root"},
 		{"virtclaim_virtual_machine.web", "host-a/web"},
 	} {
 		cli.Must("state", "rm", object[0])

@@ -42,8 +42,8 @@ func (m model) pending(ctx context.Context, diags *diag.Diagnostics) (all []stri
 	return all
 }
 
-// planRunning plans the attributes of the running guest beside others to set. If nothing else changes, they stay, and pending changes are reported again, or
-// applied if a restart is allowed: a failed or killed apply may not have reported them.
+// planRunning plans the attributes of the running guest beside others to set. If nothing else changes, they stay, and pending changes are
+// reported again, or applied if a restart is allowed: a failed or killed apply may not have reported them.
 func (m model) planRunning(ctx context.Context, state model, set map[string]attr.Value, req resource.ModifyPlanRequest,
 	resp *resource.ModifyPlanResponse,
 ) {
