@@ -53,7 +53,7 @@ func (m Manager) acquire(ctx context.Context, uuid string, want domainxml.Machin
 	if err := m.recognize(ctx, want, keys); err != nil {
 		return err
 	}
-	waited := false
+	began, waited := time.Now(), false
 	e.Waits = func() { waited = true }
 	looks, err := m.look(ctx, want, keys) // other machines can see this one by now
 	if err != nil {
@@ -61,7 +61,7 @@ func (m Manager) acquire(ctx context.Context, uuid string, want domainxml.Machin
 	}
 	domains, err := guard.Acquire(ctx, e)
 	regular := looks.files() // after an error, too: it removes what it has mounted
-	if err == nil && waited {
+	if err == nil && (waited || time.Since(began) > lookTime) {
 		m = m.afresh()
 		if looks, err = m.look(ctx, want, keys); err == nil {
 			regular = looks.files()
@@ -84,6 +84,9 @@ func (m Manager) acquire(ctx context.Context, uuid string, want domainxml.Machin
 	}
 	return m.engrave(ctx, opened, want, keys)
 }
+
+// lookTime is how long a look counts while hosts are asked.
+const lookTime = 5 * time.Second
 
 // looks are what acquire looks at while it lists the domains of all hosts. It is a host whose overlays are listed once, for all disks.
 type looks struct {
