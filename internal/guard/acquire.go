@@ -47,6 +47,8 @@ type Request struct {
 	// Releases is set by what fills the storage. It reports whether this apply may still take it from a machine; otherwise none is waited
 	// for.
 	Releases func() bool
+	// Waits is called before another machine is waited for, if it is set.
+	Waits func()
 }
 
 // Acquire returns when the machine may use its images, with the domains of its host as it has seen them. It is the only protection, because
@@ -74,6 +76,9 @@ func Acquire(ctx context.Context, e Request) (domains []domainxml.Definitions, e
 		}
 		if err := e.refuseHeld(found); err != nil {
 			return nil, err
+		}
+		if e.Waits != nil {
+			e.Waits()
 		}
 		wait := waitCtx
 		if found[0].yields() {

@@ -209,13 +209,17 @@ func TestAcquire_WaitsFor(t *testing.T) {
 				w := newWorld()
 				w.set("a", user(t, "web", mine, "me", "creating", exclusive))
 				w.set("b", c.before)
-				ended := make(chan error, 1)
+				ended, waits := make(chan error, 1), false
 				go func() {
 					ended <- acquire(t, guard.Request{
 						Host: "a", Name: "web", UUID: mine, Owner: "me", Images: []volume.Image{exclusive}, Hosts: w.host,
+						Waits: func() { waits = true },
 					})
 				}()
 				synctest.Wait()
+				if !waits {
+					t.Error("that it waits is not said")
+				}
 				select {
 				case err := <-ended:
 					t.Fatalf("it did not wait: %v", err)

@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
@@ -80,11 +82,17 @@ func (h *Host) SavedXML(ctx context.Context, id string) (string, error) {
 	})
 }
 
-// Start boots a domain.
+// ErrActive is the error of the start of a domain that is active.
+var ErrActive = errors.New("it is active already")
+
+// Start boots a domain, or returns ErrActive.
 func (h *Host) Start(ctx context.Context, id string) error {
 	return domainDo(ctx, h, "start domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		err := l.DomainCreate(d)
 		if isCode(err, libvirt.ErrOperationInvalid) {
+			if active, failed := l.DomainIsActive(d); failed == nil && active != 0 {
+				return fmt.Errorf("%w: %w", ErrActive, err)
+			}
 			xml, _ := l.DomainGetXMLDesc(d, libvirt.DomainXMLInactive) // without it nothing is explained
 			err = explainNetworks(l, err, xml)
 		}

@@ -130,15 +130,11 @@ var eventIDs = []libvirt.DomainEventID{
 
 func (w *watcher) connect(ctx context.Context) error {
 	var streams []<-chan any
-	c, err := dial(ctx, w.uri, w.timeout, func(l *libvirt.Libvirt) error {
-		for _, id := range eventIDs {
-			events, err := l.SubscribeEvents(context.WithoutCancel(ctx), id, nil)
-			if err != nil {
-				return err
-			}
-			streams = append(streams, events)
-		}
-		return nil
+	c, err := dial(ctx, w.uri, w.timeout, func(l *libvirt.Libvirt) (err error) {
+		streams, err = pipelined(eventIDs, func(id libvirt.DomainEventID) (<-chan any, error) {
+			return l.SubscribeEvents(context.WithoutCancel(ctx), id, nil)
+		})
+		return err
 	})
 	if err != nil {
 		return err

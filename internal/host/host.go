@@ -29,10 +29,11 @@ type Host struct {
 
 	events watcher
 	heads  oneStream
-	// domains, overlays and, by pool, known are lists that concurrent operations share.
+	// domains, overlays, by pool known, and measures, by what is measured, are what concurrent operations share.
 	domains  shared[[]Domain]
 	overlays shared[[]StorageVolume]
 	known    sync.Map
+	measures sync.Map
 	// pools are storage pools by name.
 	pools sync.Map
 

@@ -77,11 +77,9 @@ func isGone(err error) bool {
 // see binds the path, and reads the file and then the mount table: if that has the mount, and the pool is this inspection's afterwards,
 // what was read before is of that file. It also returns the last table, as far as it was read.
 func (k inspection) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is File, seen []mount, err error) {
-	d, err := l.DomainDefineXML(diskDomain(k.name, uuid.UUID(p.UUID), fileDisk("vda", mountTable)+fileDisk("vdb", k.target())))
-	if err != nil {
-		return is, nil, err
-	}
-	table := func() ([]byte, error) { return readUpTo(maxHostFile, peekAt(l, d, "vda")) }
+	d := libvirt.Domain{Name: k.name, UUID: p.UUID, ID: -1}
+	length := maxHostFile
+	table := func() ([]byte, error) { return readUpTo(length, peekAt(l, d, "vda")) }
 	if seen, err = k.start(l, p, table); err != nil {
 		return is, seen, err
 	}
@@ -89,7 +87,17 @@ func (k inspection) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is
 	if err != nil {
 		return is, nil, err
 	}
-	is, opened, err := k.read(l, peekAt(l, d, "vdb"), head)
+	var opened error
+	err = together(
+		func() (err error) {
+			is, opened, err = k.read(l, peekAt(l, d, "vdb"), head)
+			return err
+		},
+		func() error { // the table, which has the mount by now, is read after the file
+			_, err := peekAt(l, d, "vda")(length)
+			length = cmp.Or(available(err), length)
+			return nil
+		})
 	if err != nil {
 		return is, nil, err
 	}
@@ -175,15 +183,26 @@ func (k inspection) define(l *libvirt.Libvirt) (p libvirt.StoragePool, err error
 // before, because nothing could be unmounted without it, and shows whether mounts can be seen. Only the pool's own mount decides whether
 // the host hides its mounts, because tenants control the paths of the others.
 func (k inspection) start(l *libvirt.Libvirt, p libvirt.StoragePool, table func() ([]byte, error)) (seen []mount, err error) {
-	if !k.host.showsMounts.Load() {
+	var failed error
+	mount := func() error {
+		failed = l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
+		return nil
+	}
+	isSeen := k.host.showsMounts.Load()
+	if isSeen {
+		err = together(func() error { return k.defineReader(l, p) }, mount)
+	} else if err = k.defineReader(l, p); err == nil {
 		if _, err := readMounts(table); err != nil {
 			k.host.hidesMounts.Store(isUndescribed(err))
 			return nil, errors.Join(ErrCannotTell, err)
 		}
+		_ = mount()
 	}
-	err = l.StoragePoolCreate(p, libvirt.StoragePoolCreateWithBuild)
-	if err != nil || !k.host.showsMounts.Load() {
-		if seen, err = k.started(l, p, table, err); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	if failed != nil || !isSeen {
+		if seen, err = k.started(l, p, table, failed); err != nil {
 			return seen, err
 		}
 	}
@@ -284,6 +303,12 @@ func (k inspection) unmount(l *libvirt.Libvirt, p libvirt.StoragePool, unmount f
 		return err
 	}
 	return unmount(k.folder())
+}
+
+// defineReader defines the domain with which files are read.
+func (k inspection) defineReader(l *libvirt.Libvirt, p libvirt.StoragePool) error {
+	_, err := l.DomainDefineXML(diskDomain(k.name, uuid.UUID(p.UUID), fileDisk("vda", mountTable)+fileDisk("vdb", k.target())))
+	return err
 }
 
 // endReader removes the domain with which files are read. It has the pool's UUID.

@@ -35,11 +35,24 @@ func (h *Host) Opens(ctx context.Context, diskXML string) error {
 
 // Measure returns the size and header of the image of a <disk> element with the target vda, for which it starts a paused domain: libvirt
 // reports sizes of open images only. head is how many bytes to read, at most; libvirt reads only files and devices of its host. libvirtd
-// opens the path again for that, and would block at a FIFO: use File for files that tenants can replace.
+// opens the path again for that, and would block at a FIFO: use File for files that tenants can replace. Concurrent callers, such as
+// overlays of one master, share a domain that starts after they have asked.
 func (h *Host) Measure(ctx context.Context, diskXML string, head uint32) (Measured, error) {
-	return opened(ctx, h, "open the volume to measure it", diskXML, func(l *libvirt.Libvirt, d libvirt.Domain) (Measured, error) {
-		return measured(l, d, head)
+	const op = "open the volume to measure it"
+	of, _ := h.measures.LoadOrStore(measure{diskXML, head}, &shared[Measured]{})
+	found, err := of.(*shared[Measured]).get(ctx, func(ctx context.Context) (Measured, error) {
+		return opened(ctx, h, op, diskXML, func(l *libvirt.Libvirt, d libvirt.Domain) (Measured, error) { return measured(l, d, head) })
 	})
+	if err != nil && ctx.Err() != nil {
+		err = h.failed(op, context.Cause(ctx))
+	}
+	return found, err
+}
+
+// measure is what Measure is asked for.
+type measure struct {
+	disk string
+	head uint32
 }
 
 // Resize grows the image of a <disk> element with the target vda to a size in bytes, in the element's format: a storage pool would have

@@ -1,9 +1,25 @@
 package host
 
-import "golang.org/x/sync/errgroup"
+import (
+	"cmp"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
 
 // inFlight is how many calls of one list wait for their replies at the same time.
 const inFlight = 16
+
+// together calls all functions at the same time, which don't depend on one another, and returns the error of the first one that has one.
+func together(all ...func() error) error {
+	failed := make([]error, len(all))
+	var group sync.WaitGroup
+	for i, f := range all {
+		group.Go(func() { failed[i] = f() })
+	}
+	group.Wait()
+	return cmp.Or(failed...)
+}
 
 // pipelined calls f for each of all, and returns the results in the same order. The calls that f makes are sent before the replies to those
 // of others have come, because a reply takes as long as the way to the host.

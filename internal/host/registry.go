@@ -100,13 +100,23 @@ func (f *Registry) meet(key string, uri *url.URL, l *libvirt.Libvirt) error {
 }
 
 func identify(uri *url.URL, l *libvirt.Libvirt) (identity, error) {
-	name, err := l.ConnectGetHostname()
+	var name string
+	var text []byte
+	err := together(
+		func() (err error) {
+			if name, err = l.ConnectGetHostname(); err != nil {
+				err = fmt.Errorf("ask for the host's name: %w", err)
+			}
+			return err
+		},
+		func() (err error) {
+			if text, err = l.Capabilities(); err != nil {
+				err = fmt.Errorf("ask for the host's capabilities: %w", err)
+			}
+			return err
+		})
 	if err != nil {
-		return identity{}, fmt.Errorf("ask for the host's name: %w", err)
-	}
-	text, err := l.Capabilities()
-	if err != nil {
-		return identity{}, fmt.Errorf("ask for the host's capabilities: %w", err)
+		return identity{}, err
 	}
 	var caps struct {
 		UUID string `xml:"host>uuid"`

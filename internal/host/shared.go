@@ -41,7 +41,9 @@ func (s *shared[T]) get(ctx context.Context, read func(context.Context) (T, erro
 	case <-r.done:
 		return r.value, r.err
 	case <-ctx.Done():
-		s.leave(r)
+		if s.leave(r) {
+			<-r.done // it ends what it has begun
+		}
 		return *new(T), context.Cause(ctx)
 	}
 }
@@ -56,19 +58,24 @@ func (s *shared[T]) read(ctx context.Context, r *reading[T], before <-chan struc
 		s.next = nil // who asks from here on may have changed what is about to be read
 	}
 	s.mu.Unlock()
-	r.value, r.err = read(ctx)
+	if ctx.Err() == nil {
+		r.value, r.err = read(ctx)
+	}
 	close(r.done)
 	r.cancel()
 }
 
-func (s *shared[T]) leave(r *reading[T]) {
+// leave reports whether it ends a reading that has begun.
+func (s *shared[T]) leave(r *reading[T]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.callers--; r.callers > 0 {
-		return
+		return false
 	}
 	r.cancel()
-	if s.next == r {
-		s.next = nil
+	if s.next != r {
+		return true
 	}
+	s.next = nil
+	return false
 }

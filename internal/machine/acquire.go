@@ -1,16 +1,19 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -50,14 +53,24 @@ func (m Manager) acquire(ctx context.Context, uuid string, want domainxml.Machin
 	if err := m.recognize(ctx, want, keys); err != nil {
 		return err
 	}
-	domains, err := guard.Acquire(ctx, e)
+	began, waited := time.Now(), false
+	e.Waits = func() { waited = true }
+	looks, err := m.look(ctx, want, keys) // other machines can see this one by now
 	if err != nil {
 		return err
 	}
-	opened := content.OpenedBy(domains)
-	if err := content.Recheck(ctx, m.host, e.Images); err != nil {
+	domains, err := guard.Acquire(ctx, e)
+	regular := looks.files() // after an error, too: it removes what it has mounted
+	if err == nil && (waited || time.Since(began) > lookTime) {
+		m = m.afresh()
+		if looks, err = m.look(ctx, want, keys); err == nil {
+			regular = looks.files()
+		}
+	}
+	if err = cmp.Or(err, regular); err != nil {
 		return err
 	}
+	opened := content.OpenedBy(domains)
 	if err := m.checkMasterRecords(ctx, want, keys); err != nil {
 		return err
 	}
@@ -66,10 +79,49 @@ func (m Manager) acquire(ctx context.Context, uuid string, want domainxml.Machin
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
-	if err := m.checkMasters(ctx, uuid, opened, want, keys); err != nil {
+	if err := m.checkMasters(ctx, uuid, looks, opened, want, keys); err != nil {
 		return err
 	}
 	return m.engrave(ctx, opened, want, keys)
+}
+
+// lookTime is how long a look counts while hosts are asked.
+const lookTime = 5 * time.Second
+
+// looks are what acquire looks at while it lists the domains of all hosts. It is a host whose overlays are listed once, for all disks.
+type looks struct {
+	Host
+	files func() error
+	known map[string]func() ([]host.StorageVolume, error)
+}
+
+func (l looks) KnownOverlays(_ context.Context, pool string) ([]host.StorageVolume, error) {
+	return l.known[pool]()
+}
+
+// look begins to look at the files of the disks, and at the overlays on the host if the machine writes to a disk that may be a master.
+func (m Manager) look(ctx context.Context, want domainxml.Machine, keys []string) (looks, error) {
+	l := looks{
+		m.host, sync.OnceValue(func() error { return content.Recheck(ctx, m.host, used(want, keys)) }),
+		map[string]func() ([]host.StorageVolume, error){},
+	}
+	for _, key := range keys {
+		if !writes(want.Disks[key]) {
+			continue
+		}
+		pool, err := m.poolOf(ctx, topOf(want.Disks[key].Volume))
+		if err != nil {
+			return l, err
+		}
+		if l.known[pool] == nil {
+			l.known[pool] = sync.OnceValues(func() ([]host.StorageVolume, error) { return m.host.KnownOverlays(ctx, pool) })
+		}
+	}
+	go func() { _ = l.files() }()
+	for _, list := range l.known {
+		go func() { _, _ = list() }()
+	}
+	return l, nil
 }
 
 // checkStorage makes the checks of acquire that are about the storage itself, before a machine is shut down for a restart or disks are
@@ -99,7 +151,7 @@ func (m Manager) checkStorage(ctx context.Context, uuid string, want domainxml.M
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
-	return m.checkMasters(ctx, uuid, content.OpenedBy(domains), want, keys)
+	return m.checkMasters(ctx, uuid, m.host, content.OpenedBy(domains), want, keys)
 }
 
 // checkMasterRecords refuses overlays whose masters were replaced.
@@ -115,13 +167,15 @@ func (m Manager) checkMasterRecords(ctx context.Context, want domainxml.Machine,
 // overlayTime is how long a machine waits for the removal of its disk's overlays, which the same apply may be doing.
 const overlayTime = 5 * time.Second
 
-// checkMasters refuses disks that the machine would write to while they are masters.
-func (m Manager) checkMasters(ctx context.Context, uuid string, opened content.Opened, want domainxml.Machine, keys []string) error {
+// checkMasters refuses disks that the machine would write to while they are masters. on is its host.
+func (m Manager) checkMasters(ctx context.Context, uuid string, on Host, opened content.Opened, want domainxml.Machine,
+	keys []string,
+) error {
 	for _, key := range keys {
 		if !writes(want.Disks[key]) {
 			continue
 		}
-		if err := m.awaitNoOverlay(ctx, uuid, topOf(want.Disks[key].Volume), opened); err != nil {
+		if err := m.awaitNoOverlay(ctx, uuid, on, topOf(want.Disks[key].Volume), opened); err != nil {
 			return fmt.Errorf("disk %s: %w", key, err)
 		}
 	}
@@ -139,21 +193,28 @@ func writes(d domainxml.Disk) bool {
 		top.Binding != "" && top.Type != "network" && top.AccessMode == volume.WriteExclusive
 }
 
-// awaitNoOverlay waits until no volume is an overlay of the file; its error names the overlays.
-func (m Manager) awaitNoOverlay(ctx context.Context, uuid string, of volume.Image, opened content.Opened) error {
-	pool := ""
-	if seen, err := m.inspect(ctx, []volume.Image{of}); err != nil {
-		return err
-	} else if seen[0] != nil {
-		pool = seen[0].Pool
+// poolOf is the storage pool of an image; empty if it is in none.
+func (m Manager) poolOf(ctx context.Context, of volume.Image) (string, error) {
+	seen, err := m.inspect(ctx, []volume.Image{of})
+	if err != nil || seen[0] == nil {
+		return "", err
 	}
-	found := content.CheckWriter(ctx, m.host, pool, of.Name, opened)
+	return seen[0].Pool, nil
+}
+
+// awaitNoOverlay waits until no volume is an overlay of the file; its error names the overlays. on is looked at first.
+func (m Manager) awaitNoOverlay(ctx context.Context, uuid string, on Host, of volume.Image, opened content.Opened) error {
+	pool, err := m.poolOf(ctx, of)
+	if err != nil {
+		return err
+	}
+	found := content.CheckWriter(ctx, on, pool, of.Name, opened)
 	if !errors.Is(found, content.ErrMaster) {
 		return found
 	}
 	patient, cancel := context.WithTimeout(ctx, overlayTime)
 	defer cancel()
-	err := m.host.AwaitEvery(patient, time.Second, uuid, func(ctx context.Context) (bool, error) {
+	err = m.host.AwaitEvery(patient, time.Second, uuid, func(ctx context.Context) (bool, error) {
 		now := content.CheckWriter(ctx, m.host, pool, of.Name, opened)
 		if ctx.Err() == nil {
 			found = now

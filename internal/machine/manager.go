@@ -58,7 +58,11 @@ func New(h Host, key, owner string, all *host.Registry, log Log) Manager {
 
 // redefine writes want into the stored definition.
 func (m Manager) redefine(ctx context.Context, uuid string, want domainxml.Machine) error {
-	return m.redefineIf(ctx, uuid, want, func(is domainxml.Metadata) error {
+	stored, err := m.ReadStored(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	return m.redefineIf(ctx, stored, want, func(is domainxml.Metadata) error {
 		if want.Metadata.Phase == domainxml.Creating && is.Phase == domainxml.Ready {
 			return ErrTakenOver
 		}
@@ -66,12 +70,10 @@ func (m Manager) redefine(ctx context.Context, uuid string, want domainxml.Machi
 	})
 }
 
-// redefineIf is redefine if check allows it, which is called with the metadata of the present definition.
-func (m Manager) redefineIf(ctx context.Context, uuid string, want domainxml.Machine, check func(is domainxml.Metadata) error) error {
-	stored, err := m.ReadStored(ctx, uuid)
-	if err != nil {
-		return err
-	}
+// redefineIf is redefine of the present definition if check allows it, which is called with that one's metadata.
+func (m Manager) redefineIf(ctx context.Context, stored *domainxml.Domain, want domainxml.Machine,
+	check func(is domainxml.Metadata) error,
+) error {
 	is, err := stored.Machine()
 	if err != nil {
 		return err
@@ -92,11 +94,12 @@ func (m Manager) redefineIf(ctx context.Context, uuid string, want domainxml.Mac
 
 // start starts the domain, unless it is active.
 func (m Manager) start(ctx context.Context, uuid string) error {
-	state, err := m.host.State(ctx, uuid)
-	if err != nil || state.Active {
-		return err
+	err := m.boot(ctx, uuid)
+	if errors.Is(err, host.ErrActive) {
+		clear(m.Leases) // they are those of its present run
+		return nil
 	}
-	if err = m.boot(ctx, uuid); err == nil {
+	if err == nil {
 		return nil
 	}
 	stored, failed := m.ReadStored(ctx, uuid)

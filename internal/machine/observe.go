@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
@@ -49,10 +51,16 @@ type Observation struct {
 
 // see reads a domain. An operation does so at its beginning, and again after what takes long or changes the domain.
 func (m Manager) see(ctx context.Context, uuid string) (at Observation, err error) {
-	if at.stored, err = m.ReadStored(ctx, uuid); err != nil {
-		return at, err
+	var group errgroup.Group
+	group.Go(func() (err error) {
+		at.state, err = m.host.State(ctx, uuid)
+		return err
+	})
+	at.stored, err = m.ReadStored(ctx, uuid)
+	if failed := group.Wait(); err != nil || failed != nil {
+		return at, cmp.Or(err, failed)
 	}
-	if at.state, err = m.host.State(ctx, uuid); err == nil && at.state.Active {
+	if at.state.Active {
 		at.live, err = m.readLive(ctx, uuid)
 	}
 	return at, err

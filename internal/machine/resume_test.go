@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -91,5 +92,26 @@ func TestDefine_DestroyedMeanwhile(t *testing.T) {
 	want := domainxml.Machine{Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu"}
 	if _, _, err := (Manager{log: quiet, host: h, owner: "prod"}).Define(t.Context(), want); err != nil || h.stored == "" {
 		t.Errorf("stored is %q: %v", h.stored, err)
+	}
+}
+
+// running is a host whose domain is active.
+type running struct{ leftOver }
+
+func (h *running) Start(context.Context, string) error {
+	return fmt.Errorf("start it: %w", host.ErrActive)
+}
+
+func (h *running) SavedXML(context.Context, string) (string, error) { return "", nil }
+
+func (h *running) Leases(context.Context) (map[host.Lease]int64, error) {
+	return map[host.Lease]int64{{IP: "192.0.2.1"}: 1}, nil
+}
+
+// A domain that runs is as good as started, and its leases are not those of a run before.
+func TestManager_StartOfActiveDomain(t *testing.T) {
+	m := Manager{log: quiet, host: &running{}, Leases: map[host.Lease]int64{}}
+	if err := m.start(t.Context(), "found"); err != nil || len(m.Leases) > 0 {
+		t.Errorf("%v, leases %v", err, m.Leases)
 	}
 }

@@ -141,14 +141,15 @@ func (m *model) finalize(ctx context.Context, mgr machine.Manager, want domainxm
 	m.await(ctx, mgr, diags)
 	ctx, cancel := revert.Context(ctx) // the waiting may have used up the timeout
 	defer cancel()
-	if is, _, err := mgr.Observe(ctx, m.UUID.ValueString()); err == nil {
+	is, at, err := mgr.Observe(ctx, m.UUID.ValueString())
+	if err == nil {
 		m.State = types.StringValue(is.State)
 		readAddresses(m, is)
 		readPending(m, is)
 		readEndpoints(m, is)
 		m.warnOfPending(is.Pending, diags)
 	}
-	err := mgr.Finish(ctx, m.UUID.ValueString(), want)
+	err = mgr.Finish(ctx, m.UUID.ValueString(), want, at)
 	if errors.Is(err, machine.ErrTakenOver) {
 		return err
 	}
