@@ -3,8 +3,6 @@ package content
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -18,10 +16,7 @@ import (
 )
 
 // journalName is the name of the domain that is a volume's journal. Names of domains are unique, so that the journal is also a lock.
-func journalName(pool, name string) string {
-	sum := sha256.Sum256([]byte(pool + "\x00" + name))
-	return "virtclaim-" + hex.EncodeToString(sum[:8])
-}
+func journalName(pool, name string) string { return host.JournalName(pool, name) }
 
 var journalNames = regexp.MustCompile(`^virtclaim-[0-9a-f]{16}$`)
 

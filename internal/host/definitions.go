@@ -1,14 +1,20 @@
 package host
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"sync"
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
 )
 
-// definitionTime is how long the definitions of a domain count at most: libvirt has no event for some changes of a stored definition.
-const definitionTime = 30 * time.Second
+const (
+	// definitionTime is how long the definitions of a domain count at most: libvirt has no event for some changes of a stored definition.
+	definitionTime = 30 * time.Second
+	// volumeTime is that of the descriptions of volumes, which other tools change without an event.
+	volumeTime = 5 * time.Second
+)
 
 // fewDomains is how many domains are read again in each list: to subscribe takes as many calls.
 const fewDomains = 8
@@ -25,9 +31,11 @@ type listed struct {
 	transient, saved bool
 }
 
-// definitions is what one connection keeps for lists of domains, see decision 0031.
+// definitions is what one connection keeps for lists, see decision 0031: the definitions of domains, and by their journals, the
+// descriptions of volumes.
 type definitions struct {
 	domains kept[libvirt.UUID, listed, Domain]
+	volumes kept[string, libvirt.StorageVol, described]
 
 	mu sync.Mutex
 	// subscribed tells that the events of domains arrive. Before, and where that is not possible, nothing is kept.
@@ -45,4 +53,29 @@ func (d *definitions) isSubscribed(l *libvirt.Libvirt) bool {
 		d.tried, d.subscribed = true, err == nil
 	}
 	return d.subscribed
+}
+
+// follows reports whether it has subscribed.
+func (d *definitions) follows() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.subscribed
+}
+
+// drop is called with the domain of each event: the journal of a volume shows by its events that the volume changes.
+func (d *definitions) drop(id libvirt.UUID, name string) {
+	d.domains.drop(id)
+	d.volumes.drop(name)
+}
+
+// dropAll is called when the domain of an event is not known.
+func (d *definitions) dropAll() {
+	d.domains.dropAll()
+	d.volumes.dropAll()
+}
+
+// JournalName is the name of the domain that is the journal of a volume.
+func JournalName(pool, name string) string {
+	sum := sha256.Sum256([]byte(pool + "\x00" + name))
+	return "virtclaim-" + hex.EncodeToString(sum[:8])
 }

@@ -17,7 +17,8 @@ func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 	storage := slices.Collect(maps.Values(h.registry.Storage(h.Key)))
 	return h.overlays.get(ctx, func(ctx context.Context) ([]StorageVolume, error) {
 		return call(ctx, h, "look for overlays", func(l *libvirt.Libvirt) ([]StorageVolume, error) {
-			return listOverlays(l, 0, func(p libvirt.StoragePool) (isNeeded bool, err error) {
+			anew := func(v libvirt.StorageVol) (described, error) { return describe(l, v) }
+			return listOverlays(l, 0, anew, func(p libvirt.StoragePool) (isNeeded bool, err error) {
 				if isNeeded = len(storage) == 0 || slices.Contains(storage, p.Name); isNeeded {
 					err = refresh(ctx, l, p)
 				}
@@ -32,8 +33,10 @@ func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 func (h *Host) KnownOverlays(ctx context.Context, own string) ([]StorageVolume, error) {
 	list, _ := h.known.LoadOrStore(own, &shared[[]StorageVolume]{})
 	return list.(*shared[[]StorageVolume]).get(ctx, func(ctx context.Context) ([]StorageVolume, error) {
-		return call(ctx, h, "look for overlays", func(l *libvirt.Libvirt) ([]StorageVolume, error) {
-			return listOverlays(l, libvirt.ConnectListStoragePoolsActive, func(p libvirt.StoragePool) (isNeeded bool, err error) {
+		return callOn(ctx, h, "look for overlays", func(c *conn) ([]StorageVolume, error) {
+			l := c.Libvirt
+			const active = libvirt.ConnectListStoragePoolsActive
+			return listOverlays(l, active, c.describe, func(p libvirt.StoragePool) (isNeeded bool, err error) {
 				if isNeeded = p.Name == own; isNeeded {
 					err = l.StoragePoolRefresh(p, 0)
 				}
@@ -48,7 +51,8 @@ func (h *Host) KnownOverlays(ctx context.Context, own string) ([]StorageVolume, 
 
 // listOverlays lists the overlays in pools. refresh refreshes a pool if that is needed; of other pools, those that are inactive or gone
 // don't count.
-func listOverlays(l *libvirt.Libvirt, which libvirt.ConnectListAllStoragePoolsFlags,
+func listOverlays(
+	l *libvirt.Libvirt, which libvirt.ConnectListAllStoragePoolsFlags, describe func(libvirt.StorageVol) (described, error),
 	refresh func(libvirt.StoragePool) (isNeeded bool, err error),
 ) ([]StorageVolume, error) {
 	pools, _, err := l.ConnectListAllStoragePools(1, which)
@@ -62,7 +66,7 @@ func listOverlays(l *libvirt.Libvirt, which libvirt.ConnectListAllStoragePoolsFl
 		isNeeded, err := refresh(p)
 		var in []StorageVolume
 		if err == nil {
-			in, err = overlaysIn(l, p)
+			in, err = overlaysIn(l, p, describe)
 		}
 		isAway := isCode(err, libvirt.ErrOperationInvalid) || isCode(err, libvirt.ErrNoStoragePool)
 		if err != nil && (isNeeded || which == 0 && !isAway) {
@@ -75,13 +79,15 @@ func listOverlays(l *libvirt.Libvirt, which libvirt.ConnectListAllStoragePoolsFl
 }
 
 // overlaysIn are those in a pool, as of libvirt's last refresh.
-func overlaysIn(l *libvirt.Libvirt, p libvirt.StoragePool) (found []StorageVolume, err error) {
+func overlaysIn(l *libvirt.Libvirt, p libvirt.StoragePool,
+	describe func(libvirt.StorageVol) (described, error),
+) (found []StorageVolume, err error) {
 	volumes, _, err := l.StoragePoolListAllVolumes(p, 1, 0)
 	if err != nil {
 		return nil, err
 	}
 	all, err := pipelined(volumes, func(v libvirt.StorageVol) (described, error) {
-		s, err := describe(l, v)
+		s, err := describe(v)
 		if isCode(err, libvirt.ErrNoStorageVol) {
 			return described{}, nil // it was deleted meanwhile
 		}
@@ -96,6 +102,21 @@ func overlaysIn(l *libvirt.Libvirt, p libvirt.StoragePool) (found []StorageVolum
 		}
 	}
 	return found, err
+}
+
+// describe is describe of a volume as this connection has last read it. What virtclaim's other processes change has a journal, whose events
+// come before the domains are listed.
+func (c *conn) describe(v libvirt.StorageVol) (described, error) {
+	key := JournalName(v.Pool, v.Name)
+	d, at, isKept := c.definitions.volumes.get(key, v)
+	if isKept {
+		return d, nil
+	}
+	d, err := describe(c.Libvirt, v)
+	if err == nil && c.definitions.follows() {
+		c.definitions.volumes.keep(key, v, d, at)
+	}
+	return d, err
 }
 
 // isBusy reports whether libvirt refuses to refresh a pool because a volume is being created in it. libvirt has no error code for that.

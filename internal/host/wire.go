@@ -13,7 +13,7 @@ import (
 type wire struct {
 	net.Conn
 	// changed is called with the domain of an event; unclear for one that can't be read.
-	changed func(id libvirt.UUID)
+	changed func(id libvirt.UUID, name string)
 	unclear func()
 
 	// begin is the beginning of a message, as far as it has come and is needed; skip is how much of its rest is still to come.
@@ -74,8 +74,8 @@ func (w *wire) end() {
 		return
 	}
 	if isEvent(w.begin) {
-		if id, ok := eventDomain(w.begin[headerSize:]); ok {
-			w.changed(id)
+		if id, name, ok := eventDomain(w.begin[headerSize:]); ok {
+			w.changed(id, name)
 		} else {
 			w.unclear()
 		}
@@ -93,15 +93,15 @@ func isEvent(header []byte) bool {
 
 // eventDomain is the domain in the body of an event, which begins with the number of the subscription (four bytes), the length of the
 // domain's name, the name, padded to a multiple of four bytes, and the UUID.
-func eventDomain(body []byte) (id libvirt.UUID, ok bool) {
+func eventDomain(body []byte) (id libvirt.UUID, name string, ok bool) {
 	const number, begin = 4, 8
 	if len(body) < begin {
-		return id, false
+		return id, "", false
 	}
 	length := uint64(binary.BigEndian.Uint32(body[number:]))
 	at := begin + (length+3)/4*4
 	if at+uint64(len(id)) > uint64(len(body)) {
-		return id, false
+		return id, "", false
 	}
-	return libvirt.UUID(body[at : at+uint64(len(id))]), true
+	return libvirt.UUID(body[at : at+uint64(len(id))]), string(body[begin : begin+length]), true
 }

@@ -37,6 +37,7 @@ func lifecycle(name string, id byte) []byte {
 type follower struct {
 	wire
 	ids     []byte
+	names   []string
 	unclear int
 }
 
@@ -51,7 +52,7 @@ func follow(r io.Reader) *follower {
 	f := &follower{}
 	f.wire = wire{
 		Conn: readOnly{Reader: r}, unclear: func() { f.unclear++ },
-		changed: func(id libvirt.UUID) { f.ids = append(f.ids, id[0]) },
+		changed: func(id libvirt.UUID, name string) { f.ids, f.names = append(f.ids, id[0]), append(f.names, name) },
 	}
 	return f
 }
@@ -77,8 +78,8 @@ func TestWire_FindsEventsInAnyReads(t *testing.T) {
 		if err != nil || !bytes.Equal(read, all) {
 			t.Fatalf("round %d: read %d of %d bytes, %v", round, len(read), len(all), err)
 		}
-		if !bytes.Equal(f.ids, []byte{1, 2, 3, 4, 1}) || f.unclear > 0 {
-			t.Fatalf("round %d: %v, %d unclear", round, f.ids, f.unclear)
+		if !bytes.Equal(f.ids, []byte{1, 2, 3, 4, 1}) || !slices.Equal(f.names, []string{"web", "", "four", "a domain", "web"}) || f.unclear > 0 {
+			t.Fatalf("round %d: %v, %q, %d unclear", round, f.ids, f.names, f.unclear)
 		}
 	}
 }
