@@ -6,7 +6,6 @@ import (
 	"flag"
 	"log"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ func main() {
 	debug := flag.Bool("debug", false, "run so that a debugger can be attached")
 	flag.Parse()
 	silenceFramework()
-	limitGC()
+	growHeap()
 	var opts []tf6server.ServeOpt
 	if *debug {
 		opts = append(opts, tf6server.WithManagedDebug())
@@ -53,14 +52,14 @@ func isLogging(variable string) bool {
 	return value != "" && (strings.HasPrefix(name, "TF_LOG") || strings.HasPrefix(name, "TF_ACC_LOG"))
 }
 
-// memoryTarget is how many bytes the garbage collector lets the process take before it runs as often as is usual in Go.
-const memoryTarget = 160 << 20
+// heapFloor is never touched, so that it takes no memory, but the garbage collector counts it: it lets the rest of the heap grow by as much
+// before it runs, and then as is usual in Go.
+var heapFloor []byte
 
-// limitGC lets the heap grow to memoryTarget: a provider lives for one command, whose values are garbage as soon as they are sent. GOGC and
-// GOMEMLIMIT have their usual meaning.
-func limitGC() {
+// growHeap lets some 100 MiB of garbage gather: a provider lives for one command, whose values are garbage as soon as they are sent. GOGC
+// and GOMEMLIMIT have their usual meaning.
+func growHeap() {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetGCPercent(400)
-		debug.SetMemoryLimit(memoryTarget)
+		heapFloor = make([]byte, 96<<20)
 	}
 }

@@ -47,6 +47,7 @@ type Host interface {
 	Overlays(ctx context.Context) ([]host.StorageVolume, error)
 	Rescan(ctx context.Context, pool string) error
 	ResizeVolume(ctx context.Context, pool, name string, bytes int64) error
+	OpenUploads(ctx context.Context, c *host.UploadConn) error
 	Upload(ctx context.Context, u host.Upload) error
 	HasVolume(ctx context.Context, pool, name string) (bool, error)
 	VolumeNames(ctx context.Context, pool string) ([]string, error)

@@ -320,6 +320,8 @@ func (h *fakeHost) Pull(_ context.Context, uuid, _ string, report func(host.Prog
 }
 
 // Upload stores the content; a torn upload succeeds with a broken image.
+func (*fakeHost) OpenUploads(context.Context, *host.UploadConn) error { return nil }
+
 func (h *fakeHost) Upload(ctx context.Context, u host.Upload) error {
 	v := h.volumes[u.Pool+"/"+u.Name]
 	if v == nil {

@@ -175,6 +175,10 @@ func (r VolumeReader) ReadAt(p []byte, offset int64) (int, error) {
 
 // writeLayer creates the volume with the image of a layer.
 func (j *journal) writeLayer(ctx context.Context, s Spec, report func(host.Progress)) (v host.StorageVolume, err error) {
+	// Before there is a volume: while a connection is opened, another process may take over, and what it has made must not be written to.
+	if err := j.host.OpenUploads(ctx, s.Content.layer.over); err != nil {
+		return v, err
+	}
 	if err := j.makeEmpty(ctx, s); err != nil {
 		return v, err
 	}

@@ -11,7 +11,7 @@ import (
 
 const (
 	// definitionTime is how long the definitions of a domain count at most: libvirt has no event for some changes of a stored definition.
-	definitionTime = 30 * time.Second
+	definitionTime = 10 * time.Second
 	// volumeTime is that of the descriptions of volumes, which other tools change without an event.
 	volumeTime = 5 * time.Second
 )

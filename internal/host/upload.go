@@ -82,6 +82,14 @@ func (h *Host) Upload(ctx context.Context, u Upload) error {
 // UploadConn is a connection for uploads, which is opened for the first one.
 type UploadConn struct{ conn *stream.Conn }
 
+// OpenUploads opens the connection for uploads that follow, unless it is open.
+func (h *Host) OpenUploads(ctx context.Context, c *UploadConn) error {
+	if err := c.open(ctx, h); err != nil {
+		return h.failed("open a connection for uploads", err)
+	}
+	return nil
+}
+
 func (c *UploadConn) open(ctx context.Context, h *Host) (err error) {
 	if c.conn == nil {
 		c.conn, err = h.openStream(ctx)

@@ -132,16 +132,14 @@ var ErrTakenOver = errors.New("another apply of the same owner creates this mach
 
 	"a configuration's folder. Give each configuration an owner and names of its own")
 
-// Finish marks the creation of the domain as finished, which was observed just before; what was not is read first. ErrTakenOver is the
-// error if another apply has continued it meanwhile.
-func (m Manager) Finish(ctx context.Context, uuid string, want domainxml.Machine, at Observation) (err error) {
-	if at.stored == nil {
-		if at.stored, err = m.ReadStored(ctx, uuid); err != nil {
-			return err
-		}
+// Finish marks the creation of the domain as finished. ErrTakenOver is the error if another apply has continued it meanwhile.
+func (m Manager) Finish(ctx context.Context, uuid string, want domainxml.Machine) error {
+	stored, err := m.ReadStored(ctx, uuid)
+	if err != nil {
+		return err
 	}
 	want.Metadata = domainxml.Metadata{Owner: m.owner, Phase: domainxml.Ready}
-	return m.redefineIf(ctx, at.stored, want, func(is domainxml.Metadata) error {
+	return m.redefineIf(ctx, stored, want, func(is domainxml.Metadata) error {
 		if is.Creation != m.creation {
 			return ErrTakenOver
 		}

@@ -3,6 +3,7 @@ package tfvalue
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -149,11 +150,15 @@ func texts(from []string) attr.Value {
 
 var optionsType = types.MapType{ElemType: types.StringType}
 
-// options are the settings that most images do not have: the initiator name, and tls_verify = "false".
+// options are the settings that most images do not have: the initiator name, tls_verify = "false", and tls = "true" where the URI has no
+// scheme for that.
 func options(i volume.Image) attr.Value {
 	set := map[string]attr.Value{}
 	if i.Initiator != "" {
 		set["initiator"] = types.StringValue(i.Initiator)
+	}
+	if isSecure := strings.HasPrefix(i.URI(), "https:") || strings.HasPrefix(i.URI(), "nbds"); i.TLS && !isSecure {
+		set["tls"] = types.StringValue("true") // as domains made by hand may have it
 	}
 	if i.TLS && !i.TLSVerify {
 		set["tls_verify"] = types.StringValue("false")
@@ -212,7 +217,8 @@ func (m imageModel) image() (volume.Image, error) {
 		i.Auth = &volume.Auth{Type: credentialTypes[i.Protocol], Username: a.Username.ValueString(), SecretUUID: a.SecretUUID.ValueString()}
 	}
 	option := func(name string) string { return valueOf(m.Options.Elements()[name]) }
-	i.Initiator, i.TLSVerify = option("initiator"), i.TLS && option("tls_verify") != "false"
+	i.Initiator, i.TLS = option("initiator"), i.TLS || option("tls") == "true"
+	i.TLSVerify = i.TLS && option("tls_verify") != "false"
 	i.Format, i.AccessMode, i.Hosts = m.Format.ValueString(), volume.AccessMode(m.AccessMode.ValueString()), stringsOf(m.Hosts)
 	i.Binding, i.Generation = m.Binding.ValueString(), m.InstanceID.ValueString()
 	return i, nil

@@ -17,14 +17,14 @@ var absolute = []string{"http", "https", "nfs"}
 // or protocol://host:port/name, with the transport as in nbd+unix:///name?socket=/path. It has the first server (of RBD none), the query,
 // TLS of NBD (nbds) and, of NFS, the user and group as ?uid= and ?gid=. It is empty for an image without a name. ParseURI is its inverse.
 func (i Image) URI() string {
-	isDevice := strings.HasPrefix(i.Name, "/dev/")
+	isPath, isDevice := strings.HasPrefix(i.Name, "/"), strings.HasPrefix(i.Name, "/dev/")
 	switch {
 	case i.Type == "network":
 		return i.networkURI()
-	case i.Type == "volume", i.Type == "block" && !isDevice, i.Type == "file" && isDevice:
-		return i.Type + ":" + i.Name
+	case i.Name == "", i.Type == "block" && isDevice, i.Type == "file" && isPath && !isDevice:
+		return i.Name
 	}
-	return i.Name
+	return i.Type + ":" + i.Name
 }
 
 func (i Image) networkURI() string {
@@ -46,7 +46,7 @@ func (i Image) networkURI() string {
 	set(query, "uid", i.User)
 	set(query, "gid", i.Group)
 	name := i.Name
-	if name != "" && !slices.Contains(absolute, i.Protocol) {
+	if name != "" && !(slices.Contains(absolute, i.Protocol) && strings.HasPrefix(name, "/")) {
 		name = "/" + name
 	}
 	uri := scheme + "://" + address + (&url.URL{Path: name}).EscapedPath()
@@ -177,11 +177,10 @@ func parseHostPort(address string) (s Server, err error) {
 		if host, port, err = net.SplitHostPort(address); err != nil {
 			return s, err
 		}
-		n, err := strconv.ParseUint(port, 10, 16)
+		number, err := strconv.ParseInt(port, 10, 64)
 		if err != nil {
-			return s, errors.New("a port is a number below 65536")
+			return s, errors.New("its port is no number")
 		}
-		number := int64(n)
 		s.Port = &number
 	}
 	s.Host, err = url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))

@@ -16,6 +16,10 @@ func TestImage_URI(t *testing.T) {
 		"block:/var/lib/x/dev":   {Type: "block", Name: "/var/lib/x/dev"},
 		"file:/dev/shm/disk.img": {Type: "file", Name: "/dev/shm/disk.img"},
 		"volume:pool/a":          {Type: "volume", Name: "pool/a"},
+		"file:rel.img":           {Type: "file", Name: "rel.img"},
+		"file:rbd:pool/a":        {Type: "file", Name: "rbd:pool/a"},
+		"file:json:{\"a\": 1}":   {Type: "file", Name: `json:{"a": 1}`},
+		"file:nbd://a/b":         {Type: "file", Name: "nbd://a/b"},
 		"rbd:pool/space/a@b:c":   {Type: "network", Protocol: "rbd", Name: "pool/space/a@b:c"},
 		"iscsi://10.0.0.5:3260/iqn.2020-01.org.example:vol/1": {
 			Type: "network", Protocol: "iscsi", Name: "iqn.2020-01.org.example:vol/1", Servers: portal,
@@ -58,7 +62,7 @@ func TestImage_URI(t *testing.T) {
 }
 
 func TestParseURI_RefusesOthers(t *testing.T) {
-	for _, uri := range []string{"disk.img", "iqn.2020-01.org.example:a/1", "nbd://h:x/a", "nbd://h:70000/a", "nbd://h/%zz", "nbd://a:b:1/c", "nfs://h/a?%zz"} {
+	for _, uri := range []string{"disk.img", "iqn.2020-01.org.example:a/1", "nbd://h:x/a", "nbd://h/%zz", "nbd://a:b:1/c", "nfs://h/a?%zz"} {
 		if i, err := ParseURI(uri); err == nil {
 			t.Errorf("%q is %+v", uri, i)
 		}

@@ -141,15 +141,14 @@ func (m *model) finalize(ctx context.Context, mgr machine.Manager, want domainxm
 	m.await(ctx, mgr, diags)
 	ctx, cancel := revert.Context(ctx) // the waiting may have used up the timeout
 	defer cancel()
-	is, at, err := mgr.Observe(ctx, m.UUID.ValueString())
-	if err == nil {
+	if is, _, err := mgr.Observe(ctx, m.UUID.ValueString()); err == nil {
 		m.State = types.StringValue(is.State)
 		readAddresses(m, is)
 		readPending(m, is)
 		readEndpoints(m, is)
 		m.warnOfPending(is.Pending, diags)
 	}
-	err = mgr.Finish(ctx, m.UUID.ValueString(), want, at)
+	err := mgr.Finish(ctx, m.UUID.ValueString(), want)
 	if errors.Is(err, machine.ErrTakenOver) {
 		return err
 	}
