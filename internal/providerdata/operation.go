@@ -64,7 +64,7 @@ func (d *DataSource) BeginRead(ctx context.Context, req datasource.ReadRequest, 
 			" yet. Let the data source depend on what they come from (depends_on); then it is read during the apply.")
 		return ctx, func() {}, false
 	}
-	diags.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, config)...)
+	diags.Append(req.Config.Get(ctx, config)...)
 	return within(ctx, req.Config, ofdata.Value.Read, most, diags)
 }
 
