@@ -6,6 +6,7 @@ import (
 	"flag"
 	"log"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -22,13 +23,15 @@ func main() {
 	debug := flag.Bool("debug", false, "run so that a debugger can be attached")
 	flag.Parse()
 	silenceFramework()
-	growHeap()
+	floor := heapFloor()
 	var opts []tf6server.ServeOpt
 	if *debug {
 		opts = append(opts, tf6server.WithManagedDebug())
 	}
 	newServer := func() tfprotov6.ProviderServer { return provider.NewServer(version) }
-	if err := tf6server.Serve("registry.terraform.io/virtclaim/virtclaim", newServer, opts...); err != nil {
+	err := tf6server.Serve("registry.terraform.io/virtclaim/virtclaim", newServer, opts...)
+	runtime.KeepAlive(floor)
+	if err != nil {
 		log.Fatal(err)
 	}
 }
@@ -53,13 +56,11 @@ func isLogging(variable string) bool {
 }
 
 // heapFloor is never touched, so that it takes no memory, but the garbage collector counts it: it lets the rest of the heap grow by as much
-// before it runs, and then as is usual in Go.
-var heapFloor []byte
-
-// growHeap lets some 100 MiB of garbage gather: a provider lives for one command, whose values are garbage as soon as they are sent. GOGC
-// and GOMEMLIMIT have their usual meaning.
-func growHeap() {
-	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		heapFloor = make([]byte, 96<<20)
+// before it runs, and then as is usual in Go. A provider lives for one command, whose values are garbage as soon as they are sent. It is
+// nil where GOGC or GOMEMLIMIT is set.
+func heapFloor() []byte {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return nil
 	}
+	return make([]byte, 96<<20)
 }

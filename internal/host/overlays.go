@@ -17,8 +17,8 @@ func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 	storage := slices.Collect(maps.Values(h.registry.Storage(h.Key)))
 	return h.overlays.get(ctx, func(ctx context.Context) ([]StorageVolume, error) {
 		return call(ctx, h, "look for overlays", func(l *libvirt.Libvirt) ([]StorageVolume, error) {
-			anew := func(v libvirt.StorageVol) (described, error) { return describe(l, v) }
-			return listOverlays(l, 0, anew, func(p libvirt.StoragePool) (isNeeded bool, err error) {
+			describeAll := func(v libvirt.StorageVol) (described, error) { return describe(l, v) }
+			return listOverlays(l, 0, describeAll, func(p libvirt.StoragePool) (isNeeded bool, err error) {
 				if isNeeded = len(storage) == 0 || slices.Contains(storage, p.Name); isNeeded {
 					err = refresh(ctx, l, p)
 				}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// inFlight is how many calls of one list wait for their replies at the same time. libvirtd works on five of a connection (max_client_requests)
-// and reads no more of it meanwhile: one is left for others, such as the sign of life of a creation.
+// inFlight is how many calls of one list wait for their replies at the same time. libvirtd works on five of a connection
+// (max_client_requests), and reads no more of it meanwhile: one is left for others, such as the sign of life of a creation.
 const inFlight = 4
 
 // together calls all functions at the same time, which don't depend on one another, and returns the error of the first one that has one.

@@ -34,7 +34,7 @@ var full = volume.Volume{
 			Servers: []volume.Server{
 				{Host: "192.0.2.1", Port: pointer(3260), Transport: "tcp"}, {Transport: "unix", Socket: "/run/s"},
 			},
-			Auth:       &volume.Auth{Type: "iscsi", Username: "me", SecretUUID: "3f1f4a3e-5d0c-5b8e-9c5a-2f6d3c1b7a90"},
+			Auth:      &volume.Auth{Type: "iscsi", Username: "me", SecretUUID: "3f1f4a3e-5d0c-5b8e-9c5a-2f6d3c1b7a90"},
 			Initiator: "iqn.2025-01.io.example:me", TLS: true, TLSVerify: true,
 			AccessMode: volume.AccessMode("read-shared"), Hosts: []string{"host-a"},
 		},

@@ -46,7 +46,7 @@ func (i Image) networkURI() string {
 	set(query, "uid", i.User)
 	set(query, "gid", i.Group)
 	name := i.Name
-	if name != "" && !(slices.Contains(absolute, i.Protocol) && strings.HasPrefix(name, "/")) {
+	if name != "" && (!slices.Contains(absolute, i.Protocol) || !strings.HasPrefix(name, "/")) {
 		name = "/" + name
 	}
 	uri := scheme + "://" + address + (&url.URL{Path: name}).EscapedPath()

@@ -150,7 +150,7 @@ func checkInterfaces(ctx context.Context, m model, diags *diag.Diagnostics) {
 	for _, key := range slices.Sorted(maps.Keys(interfaces)) {
 		i := interfaces[key]
 		i.checkSource(key, diags)
-		i.checkVirtualPort(ctx, key, diags)
+		i.checkVirtualPort(key, diags)
 		mac := strings.ToLower(i.MAC.ValueString())
 		if other, taken := macs[mac]; taken && mac != "" {
 			diags.AddAttributeError(interfacePath(key).AtName("mac"), "The same MAC address twice",
@@ -190,7 +190,7 @@ func (i interfaceModel) checkSource(key string, diags *diag.Diagnostics) {
 	}
 }
 
-func (i interfaceModel) checkVirtualPort(ctx context.Context, key string, diags *diag.Diagnostics) {
+func (i interfaceModel) checkVirtualPort(key string, diags *diag.Diagnostics) {
 	port := tfvalue.Fields[virtualPortModel](i.VirtualPort)
 	for _, rule := range []struct {
 		of, name string

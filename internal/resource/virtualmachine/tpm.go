@@ -45,7 +45,7 @@ func tpmAttributes() map[string]schema.Attribute {
 	}}
 }
 
-func tpmIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+func tpmIntent(_ context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
 	if !m.TPM.IsNull() {
 		t := tfvalue.Fields[tpmModel](m.TPM)
 		want.TPM = &domainxml.TPM{Model: t.Model.ValueString(), Version: t.Version.ValueString()}
@@ -61,7 +61,7 @@ func readTPM(m *model, is domainxml.Machine) {
 	}
 }
 
-func checkTPM(ctx context.Context, m model, diags *diag.Diagnostics) {
+func checkTPM(_ context.Context, m model, diags *diag.Diagnostics) {
 	if t := tfvalue.Fields[tpmModel](m.TPM); t.Model.ValueString() == "tpm-crb" && t.Version.ValueString() == "1.2" {
 		diags.AddAttributeError(path.Root("tpm").AtName("model"), "No such TPM",
 			"The model tpm-crb has version 2.0 only. Use tpm-tis, or leave the version out.")
