@@ -56,14 +56,14 @@ func (m model) sourceVolume() types.Object {
 }
 
 // master is the master as far as it is known.
-func (m model) master(ctx context.Context, diags *diag.Diagnostics) (v volume.Volume, known bool) {
+func (m model) master(_ context.Context, diags *diag.Diagnostics) (v volume.Volume, known bool) {
 	v, known, d := tfvalue.VolumeFrom(m.sourceVolume())
 	diags.Append(d...)
 	return v, known && len(v.Images) > 0
 }
 
 // made is the disk's own volume in state.
-func (m model) made(ctx context.Context, diags *diag.Diagnostics) (v volume.Volume, known bool) {
+func (m model) made(_ context.Context, diags *diag.Diagnostics) (v volume.Volume, known bool) {
 	v, known, d := tfvalue.VolumeFrom(m.Volume)
 	diags.Append(d...)
 	return v, known && len(v.Images) > 0

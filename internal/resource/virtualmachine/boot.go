@@ -39,7 +39,7 @@ func bootAttributes() map[string]schema.Attribute {
 	}}
 }
 
-func bootIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+func bootIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
 	if m.Boot.IsNull() {
 		return
 	}

@@ -17,7 +17,7 @@ var (
 		attributes: func() map[string]schema.Attribute {
 			return map[string]schema.Attribute{"serial": portAttribute("A serial port, reached with `virsh console`.")}
 		},
-		intent: func(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+		intent: func(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
 			if !m.Serial.IsNull() {
 				want.Serial = &domainxml.Serial{LogFile: tfvalue.Fields[portModel](m.Serial).LogFile.ValueString()}
 			}
@@ -34,7 +34,7 @@ var (
 			return map[string]schema.Attribute{"console": portAttribute("A virtio console, `hvc0` in Linux: faster than `serial`, " +
 				"but only available when the guest has loaded its driver. Changes take effect at the next start.")}
 		},
-		intent: func(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+		intent: func(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
 			if !m.Console.IsNull() {
 				want.Console = &domainxml.Console{LogFile: tfvalue.Fields[portModel](m.Console).LogFile.ValueString()}
 			}

@@ -56,7 +56,7 @@ func disksIntent(ctx context.Context, m model, want *domainxml.Machine, diags *d
 	}
 }
 
-func (d diskModel) intent(ctx context.Context, key string, diags *diag.Diagnostics) domainxml.Disk {
+func (d diskModel) intent(_ context.Context, key string, diags *diag.Diagnostics) domainxml.Disk {
 	v, known, found := tfvalue.VolumeFrom(d.Volume)
 	diags.Append(found...)
 	// A refresh shows a drive without an image if its media in the two definitions differ (see diskObject), and ignore_changes may keep

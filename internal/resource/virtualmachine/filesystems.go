@@ -63,7 +63,7 @@ func filesystemsAttributes() map[string]schema.Attribute {
 }
 
 // filesystems are the filesystems by key; none while the map is unknown.
-func (m model) filesystems(ctx context.Context, diags *diag.Diagnostics) map[string]filesystemModel {
+func (m model) filesystems(_ context.Context, _ *diag.Diagnostics) map[string]filesystemModel {
 	return objects[filesystemModel](m.Filesystems)
 }
 

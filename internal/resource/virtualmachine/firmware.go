@@ -46,7 +46,7 @@ func firmwareAttributes() map[string]schema.Attribute {
 	}}
 }
 
-func firmwareIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+func firmwareIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
 	if !m.Firmware.IsNull() {
 		f := tfvalue.Fields[firmwareModel](m.Firmware)
 		want.Firmware = &domainxml.Firmware{Type: f.Type.ValueString(), SecureBoot: f.SecureBoot.ValueBool()}
@@ -64,7 +64,7 @@ func readFirmware(m *model, is domainxml.Machine) {
 
 // checkFirmware refuses secure boot on other machines than q35: it protects its variables with system management mode, which of the x86
 // machines only a q35 has.
-func (m model) checkFirmware(ctx context.Context, machine machineModel, diags *diag.Diagnostics) {
+func (m model) checkFirmware(_ context.Context, machine machineModel, diags *diag.Diagnostics) {
 	f := tfvalue.Fields[firmwareModel](m.Firmware)
 	if !f.SecureBoot.ValueBool() {
 		return

@@ -86,7 +86,7 @@ func (vncPassword) Description(context.Context) string {
 
 func (v vncPassword) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
-func (vncPassword) ValidateObject(ctx context.Context, req validator.ObjectRequest, resp *validator.ObjectResponse) {
+func (vncPassword) ValidateObject(_ context.Context, req validator.ObjectRequest, resp *validator.ObjectResponse) {
 	g := tfvalue.Fields[graphicsModel](req.ConfigValue)
 	if g.Type.ValueString() == domainxml.VNC && len(g.PasswordWO.ValueString()) > vncLength {
 		resp.Diagnostics.AddAttributeError(req.Path.AtName("password_wo"), "Too long for VNC",
@@ -94,7 +94,7 @@ func (vncPassword) ValidateObject(ctx context.Context, req validator.ObjectReque
 	}
 }
 
-func graphicsIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+func graphicsIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
 	if m.Graphics.IsNull() {
 		return
 	}

@@ -64,7 +64,7 @@ func hardwareAttributes() map[string]schema.Attribute {
 	}}
 }
 
-func (m model) machine(ctx context.Context, diags *diag.Diagnostics) machineModel {
+func (m model) machine(_ context.Context, _ *diag.Diagnostics) machineModel {
 	return tfvalue.Fields[machineModel](m.Machine)
 }
 

@@ -50,7 +50,7 @@ var (
 func interfacePath(key string) path.Path { return path.Root("interfaces").AtMapKey(key) }
 
 // interfaces are the interfaces by key, as far as they are known.
-func (m model) interfaces(ctx context.Context, diags *diag.Diagnostics) map[string]interfaceModel {
+func (m model) interfaces(_ context.Context, _ *diag.Diagnostics) map[string]interfaceModel {
 	return objects[interfaceModel](m.Interfaces)
 }
 

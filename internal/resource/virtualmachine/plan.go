@@ -128,7 +128,7 @@ func (r *virtualMachine) planChange(ctx context.Context, plan, state model, resp
 }
 
 // checkOthers refuses storage that another machine of the configuration uses in a conflicting way.
-func (r *virtualMachine) checkOthers(ctx context.Context, plan model, diags *diag.Diagnostics) {
+func (r *virtualMachine) checkOthers(_ context.Context, plan model, diags *diag.Diagnostics) {
 	if plan.Name.IsUnknown() || diags.HasError() {
 		return
 	}

@@ -42,7 +42,7 @@ func rngAttributes() map[string]schema.Attribute {
 	}}
 }
 
-func rngIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+func rngIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
 	if m.RNG.IsNull() {
 		return
 	}

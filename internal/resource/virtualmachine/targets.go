@@ -36,7 +36,7 @@ func (r *virtualMachine) disksBefore(plan, state model) types.Map {
 
 // keepTargets gives the disks without a target in the configuration the one that they had before, unless that is another bus's, or may be
 // given to another disk. A new one is unknown.
-func (m *model) keepTargets(ctx context.Context, before types.Map, given map[string]diskModel, diags *diag.Diagnostics) {
+func (m *model) keepTargets(_ context.Context, before types.Map, given map[string]diskModel, _ *diag.Diagnostics) {
 	was, is, taken := model{Disks: before}.disks(), m.disks(), map[types.String]bool{}
 	for _, d := range given {
 		taken[d.Target] = true

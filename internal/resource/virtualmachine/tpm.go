@@ -45,7 +45,7 @@ func tpmAttributes() map[string]schema.Attribute {
 	}}
 }
 
-func tpmIntent(_ context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+func tpmIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
 	if !m.TPM.IsNull() {
 		t := tfvalue.Fields[tpmModel](m.TPM)
 		want.TPM = &domainxml.TPM{Model: t.Model.ValueString(), Version: t.Version.ValueString()}

@@ -51,7 +51,7 @@ func videoAttributes() map[string]schema.Attribute {
 	}}
 }
 
-func videoIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+func videoIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
 	if m.Video.IsNull() {
 		return
 	}

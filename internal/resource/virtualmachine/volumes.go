@@ -15,7 +15,7 @@ import (
 )
 
 // checkDisks refuses volumes that can't be used as configured, as far as they are known. Apply checks again.
-func checkDisks(ctx context.Context, m model, diags *diag.Diagnostics) {
+func checkDisks(_ context.Context, m model, diags *diag.Diagnostics) {
 	disks := m.disks()
 	known := map[string]volume.Volume{}
 	for _, key := range slices.Sorted(maps.Keys(disks)) {

@@ -46,7 +46,7 @@ func watchdogAttributes() map[string]schema.Attribute {
 	}}
 }
 
-func watchdogIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
+func watchdogIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
 	if m.Watchdog.IsNull() {
 		return
 	}

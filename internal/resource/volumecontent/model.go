@@ -94,7 +94,7 @@ func (m model) kind() string {
 }
 
 // master is the volume in source as far as it is known.
-func (m model) master(ctx context.Context, diags *diag.Diagnostics) (v volume.Volume, known bool) {
+func (m model) master(_ context.Context, diags *diag.Diagnostics) (v volume.Volume, known bool) {
 	o, ok := m.Source.Attributes()["volume"].(types.Object)
 	if !ok {
 		return v, false
@@ -112,7 +112,7 @@ func (m model) via(ctx context.Context, diags *diag.Diagnostics) (v viaModel) {
 }
 
 // target is the volume to fill as far as it is known.
-func (m model) target(ctx context.Context, diags *diag.Diagnostics) (v volume.Volume, known bool) {
+func (m model) target(_ context.Context, diags *diag.Diagnostics) (v volume.Volume, known bool) {
 	v, known, d := tfvalue.VolumeFrom(m.Target)
 	diags.Append(d...)
 	return v, known && len(v.Images) > 0
