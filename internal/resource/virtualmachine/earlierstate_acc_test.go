@@ -226,12 +226,12 @@ resource "virtclaim_virtual_machine" "web" {
 }
 `)
 	cli.WithProvider(earlierProvider(t)).Must("apply", "-auto-approve", "-no-color")
+	cli.Must("state", "rm", "virtclaim_volume_binding.golden", "virtclaim_disk.root", "virtclaim_virtual_machine.web")
 	for _, object := range [][2]string{
 		{"virtclaim_volume_binding.golden", "earlier/imported/golden"},
 		{"virtclaim_disk.root", "host-a/ssd/root"},
 		{"virtclaim_virtual_machine.web", "host-a/web"},
 	} {
-		cli.Must("state", "rm", object[0])
 		cli.Must("import", "-no-color", object[0], object[1])
 	}
 	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added,", " 0 destroyed")
