@@ -62,5 +62,5 @@ func heapFloor() []byte {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil
 	}
-	return make([]byte, 96<<20)
+	return make([]byte, 64<<20)
 }
