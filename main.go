@@ -36,8 +36,8 @@ func main() {
 	}
 }
 
-// silenceFramework has the plugin framework write its errors only, unless somebody reads its log: it formats several lines for each value
-// of a state, and Terraform parses them, also where both are dropped.
+// silenceFramework limits the plugin framework's log to errors unless a log is requested. Otherwise the framework formats several lines for
+// each value of a state, and Terraform parses them, even though they are discarded.
 func silenceFramework() {
 	if slices.ContainsFunc(os.Environ(), isLogging) {
 		return
@@ -49,15 +49,14 @@ func silenceFramework() {
 	}
 }
 
-// isLogging reports whether a variable of the environment asks for a log of Terraform or its providers.
+// isLogging reports whether an environment variable requests a log of Terraform or its providers.
 func isLogging(variable string) bool {
 	name, value, _ := strings.Cut(variable, "=")
 	return value != "" && (strings.HasPrefix(name, "TF_LOG") || strings.HasPrefix(name, "TF_ACC_LOG"))
 }
 
-// heapFloor is never touched, so that it takes no memory, but the garbage collector counts it: it lets the rest of the heap grow by as much
-// before it runs, and then as is usual in Go. A provider lives for one command, whose values are garbage as soon as they are sent. It is
-// nil where GOGC or GOMEMLIMIT is set.
+// heapFloor returns memory that is never touched and so is not resident. The garbage collector counts it, and runs less often while the
+// rest of the heap is small; a provider process is short-lived. It is nil if GOGC or GOMEMLIMIT is set.
 func heapFloor() []byte {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil

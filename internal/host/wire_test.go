@@ -33,7 +33,7 @@ func lifecycle(name string, id byte) []byte {
 	return message(remoteProgram, socket.Message, append(body, make([]byte, 12)...))
 }
 
-// follower is a wire over bytes that notes the events, and what was read by then.
+// follower is a wire that reads the given bytes and records the events in them.
 type follower struct {
 	wire
 	ids     []byte

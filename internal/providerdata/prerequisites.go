@@ -34,7 +34,7 @@ func (d *Data) WarnOfPrerequisite(
 	err := d.CheckHost(ctx, key, h)
 	if err != nil {
 		diags.AddAttributeWarning(path.Root("host"), fmt.Sprintf("Host %s does not answer", key),
-			fmt.Sprintf("The apply fails unless the host responds by then: %s", err))
+			fmt.Sprintf("The apply fails if the host is still unreachable: %s", err))
 	}
 	if err != nil || name == "" {
 		return

@@ -32,10 +32,7 @@ func BenchmarkApply(b *testing.B) {
 }
 
 func benchmarkMany(b *testing.B) {
-	n, err := strconv.Atoi(cmp.Or(os.Getenv("N"), "25"))
-	if err != nil || n < 1 {
-		b.Fatalf("N is the number of machines, and not %q", os.Getenv("N"))
-	}
+	n := machinesOr(b, "25")
 	l := acctest.Lab(b)
 	acctest.AddClaim(b, l, lab.ClaimSpec{Namespace: "measured", Name: "golden", LUN: acctest.LUN(b, l, false, "")})
 	m := measure(b, l)
@@ -57,6 +54,16 @@ func benchmarkMany(b *testing.B) {
 		b.ReportMetric(destroy.calls/float64(2*n+1), "destroy-calls/object")
 	}
 	b.ReportMetric(0, "ns/op") // it would be that of all commands
+}
+
+// machinesOr is the number of machines in the variable N, or else the usual one.
+func machinesOr(b *testing.B, usual string) int {
+	b.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("N"), usual))
+	if err != nil || n < 1 {
+		b.Fatalf("N must be a number of machines, and is %q", os.Getenv("N"))
+	}
+	return n
 }
 
 func benchmarkFar(b *testing.B, others int) {

@@ -63,7 +63,7 @@ func unsupported(diags *diag.Diagnostics, at path.Path, what, asked string, has 
 // planCapabilities is checkCapabilities for a plan, as far as the machine is known. A host that does not answer is ignored.
 func (r *virtualMachine) planCapabilities(ctx context.Context, plan, given model, diags *diag.Diagnostics) {
 	var ignored diag.Diagnostics
-	emulated := plan.emulated(ctx, given, &ignored)
+	emulated := plan.emulated(given)
 	if emulated.Type.IsUnknown() || emulated.Arch.IsUnknown() || emulated.DomainType.IsUnknown() {
 		return
 	}

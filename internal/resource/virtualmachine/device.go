@@ -15,7 +15,7 @@ import (
 // refuses devices that the machine can't have. Terraform plans again at apply, when all is known, so that an apply has no defaults left to
 // set.
 func (r *virtualMachine) settleDevices(ctx context.Context, plan *model, state, given model, diags *diag.Diagnostics) {
-	asked := plan.emulated(ctx, given, diags)
+	asked := plan.emulated(given)
 	emulated := r.resolved(ctx, plan.Host, asked)
 	chosen := given.disks()
 	plan.changeDisks(func(key string, values map[string]attr.Value) {
@@ -23,15 +23,15 @@ func (r *virtualMachine) settleDevices(ctx context.Context, plan *model, state, 
 			values["bus"] = defaultBus(values["device"], emulated)
 		}
 	})
-	plan.keepTargets(ctx, r.disksBefore(*plan, state), chosen, diags)
-	plan.checkDevices(ctx, emulated, diags)
-	plan.checkPorts(ctx, asked, diags)
-	plan.checkFirmware(ctx, emulated, diags)
+	plan.keepTargets(r.disksBefore(*plan, state), chosen)
+	plan.checkDevices(emulated, diags)
+	plan.checkPorts(asked, diags)
+	plan.checkFirmware(emulated, diags)
 }
 
 // emulated is the planned machine. Values of a new machine that are not configured are null.
-func (m model) emulated(ctx context.Context, config model, diags *diag.Diagnostics) machineModel {
-	planned, given := m.machine(ctx, diags), config.machine(ctx, diags)
+func (m model) emulated(config model) machineModel {
+	planned, given := m.machine(), config.machine()
 	if config.Machine.IsUnknown() {
 		return machineModel{Type: types.StringUnknown(), Arch: types.StringUnknown(), DomainType: types.StringUnknown()}
 	}

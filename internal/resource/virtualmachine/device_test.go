@@ -172,7 +172,7 @@ func TestCheckDevices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var diags diag.Diagnostics
-			having(t, c.disks...).checkDevices(t.Context(), c.machine, &diags)
+			having(t, c.disks...).checkDevices(c.machine, &diags)
 			refusal(t, diags, c.refused, c.says)
 		})
 	}
@@ -287,7 +287,7 @@ func TestCheckDevices_SecureBoot(t *testing.T) {
 	for machineType, refused := range map[string]bool{"": false, "pc-q35-7.2": false, "virt-7.2": false, "pc-i440fx-7.2": true} {
 		var diags diag.Diagnostics
 		asked := machineModel{Type: tfvalue.OrNull(machineType)}
-		if m.checkFirmware(t.Context(), (&virtualMachine{}).resolved(t.Context(), m.Host, asked), &diags); diags.HasError() != refused {
+		if m.checkFirmware((&virtualMachine{}).resolved(t.Context(), m.Host, asked), &diags); diags.HasError() != refused {
 			t.Errorf("%q: %v", machineType, diags)
 		}
 	}

@@ -1,7 +1,6 @@
 package virtualmachine
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,7 +14,7 @@ import (
 )
 
 // checkDevices refuses devices that the machine can't have, as far as they are known, independent of their volumes.
-func (m model) checkDevices(_ context.Context, machine machineModel, diags *diag.Diagnostics) {
+func (m model) checkDevices(machine machineModel, diags *diag.Diagnostics) {
 	disks := m.disks()
 	checkCount(disks, "ide", ideDevices, diags)
 	checkCount(disks, fdc, floppyDrives, diags)

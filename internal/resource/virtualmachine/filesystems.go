@@ -63,7 +63,7 @@ func filesystemsAttributes() map[string]schema.Attribute {
 }
 
 // filesystems are the filesystems by key; none while the map is unknown.
-func (m model) filesystems(_ context.Context, _ *diag.Diagnostics) map[string]filesystemModel {
+func (m model) filesystems() map[string]filesystemModel {
 	return objects[filesystemModel](m.Filesystems)
 }
 
@@ -75,8 +75,8 @@ func (f filesystemModel) tag(key string) string {
 	return f.Target.ValueString()
 }
 
-func filesystemsIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
-	for key, f := range m.filesystems(ctx, diags) {
+func filesystemsIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
+	for key, f := range m.filesystems() {
 		if want.Filesystems == nil {
 			want.Filesystems = map[string]domainxml.Filesystem{}
 		}
@@ -107,8 +107,8 @@ func readFilesystems(m *model, is domainxml.Machine) {
 }
 
 // checkFilesystems refuses duplicate tags.
-func checkFilesystems(ctx context.Context, m model, diags *diag.Diagnostics) {
-	all, first := m.filesystems(ctx, diags), map[string]string{}
+func checkFilesystems(_ context.Context, m model, diags *diag.Diagnostics) {
+	all, first := m.filesystems(), map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if all[key].Target.IsUnknown() {
 			continue

@@ -64,7 +64,7 @@ func readFirmware(m *model, is domainxml.Machine) {
 
 // checkFirmware refuses secure boot on other machines than q35: it protects its variables with system management mode, which of the x86
 // machines only a q35 has.
-func (m model) checkFirmware(_ context.Context, machine machineModel, diags *diag.Diagnostics) {
+func (m model) checkFirmware(machine machineModel, diags *diag.Diagnostics) {
 	f := tfvalue.Fields[firmwareModel](m.Firmware)
 	if !f.SecureBoot.ValueBool() {
 		return

@@ -64,7 +64,7 @@ func hardwareAttributes() map[string]schema.Attribute {
 	}}
 }
 
-func (m model) machine(_ context.Context, _ *diag.Diagnostics) machineModel {
+func (m model) machine() machineModel {
 	return tfvalue.Fields[machineModel](m.Machine)
 }
 
@@ -73,8 +73,8 @@ func (m machineModel) hardware() host.Hardware {
 	return host.Hardware{Arch: m.Arch.ValueString(), Type: m.Type.ValueString(), DomainType: cmp.Or(m.DomainType.ValueString(), "kvm")}
 }
 
-func hardwareIntent(ctx context.Context, m model, want *domainxml.Machine, diags *diag.Diagnostics) {
-	emulated := m.machine(ctx, diags)
+func hardwareIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
+	emulated := m.machine()
 	is := emulated.hardware()
 	want.Type, want.Arch, want.DomainType = is.Type, is.Arch, is.DomainType
 	if !emulated.HotplugPorts.IsNull() {
@@ -95,8 +95,8 @@ func readHardware(m *model, is domainxml.Machine) {
 }
 
 // checkPorts refuses hot-plug ports of a machine that is known to have none. emulated is the same as in checkDevices.
-func (m model) checkPorts(ctx context.Context, emulated machineModel, diags *diag.Diagnostics) {
-	if m.machine(ctx, diags).HotplugPorts.IsNull() || emulated.Type.IsUnknown() || domainxml.IsQ35(emulated.Type.ValueString()) {
+func (m model) checkPorts(emulated machineModel, diags *diag.Diagnostics) {
+	if m.machine().HotplugPorts.IsNull() || emulated.Type.IsUnknown() || domainxml.IsQ35(emulated.Type.ValueString()) {
 		return
 	}
 	diags.AddAttributeError(path.Root("machine").AtName("hotplug_ports"), "No PCI Express ports",

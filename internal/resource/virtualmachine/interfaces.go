@@ -50,7 +50,7 @@ var (
 func interfacePath(key string) path.Path { return path.Root("interfaces").AtMapKey(key) }
 
 // interfaces are the interfaces by key, as far as they are known.
-func (m model) interfaces(_ context.Context, _ *diag.Diagnostics) map[string]interfaceModel {
+func (m model) interfaces() map[string]interfaceModel {
 	return objects[interfaceModel](m.Interfaces)
 }
 
@@ -157,9 +157,9 @@ func (m *model) fillMACs(is domainxml.Machine) {
 }
 
 // spellInterfaces keeps the state's spelling of addresses that are equal in the plan.
-func (m *model) spellInterfaces(ctx context.Context, state model, diags *diag.Diagnostics) {
-	before, elements := state.interfaces(ctx, diags), m.Interfaces.Elements()
-	for key, i := range m.interfaces(ctx, diags) {
+func (m *model) spellInterfaces(state model) {
+	before, elements := state.interfaces(), m.Interfaces.Elements()
+	for key, i := range m.interfaces() {
 		was := before[key].MAC
 		if isSet(was) && !was.Equal(i.MAC) && strings.EqualFold(was.ValueString(), i.MAC.ValueString()) {
 			values := elements[key].(types.Object).Attributes()

@@ -55,7 +55,7 @@ func TestInterfaces_ErrorsNameAttribute(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var diags diag.Diagnostics
 			m := with(c.set)
-			m.checkBootOrder(t.Context(), &diags)
+			m.checkBootOrder(&diags)
 			checkInterfaces(t.Context(), m, &diags)
 			if c.is == "" && diags.HasError() || c.is != "" && diags.ErrorsCount() != 1 {
 				t.Fatal(diags)

@@ -145,8 +145,8 @@ func virtualPortAttribute() schema.Attribute {
 }
 
 // checkInterfaces refuses invalid interfaces, also such as libvirt would accept, like duplicate addresses.
-func checkInterfaces(ctx context.Context, m model, diags *diag.Diagnostics) {
-	interfaces, macs := m.interfaces(ctx, diags), map[string]string{}
+func checkInterfaces(_ context.Context, m model, diags *diag.Diagnostics) {
+	interfaces, macs := m.interfaces(), map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(interfaces)) {
 		i := interfaces[key]
 		i.checkSource(key, diags)

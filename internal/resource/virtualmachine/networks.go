@@ -29,7 +29,7 @@ func (r *virtualMachine) warnOfNetworks(ctx context.Context, plan, state model, 
 	if state.ID.IsNull() {
 		r.Provider.WarnOfPrerequisite(ctx, key, h, host.Network, "", path.Root("host"), diags)
 	}
-	networks := plan.otherNetworks(ctx, state, diags)
+	networks := plan.otherNetworks(state)
 	for _, interfaceKey := range slices.Sorted(maps.Keys(networks)) {
 		at := interfacePath(interfaceKey).AtName("network")
 		r.Provider.WarnOfPrerequisite(ctx, key, h, host.Network, networks[interfaceKey], at, diags)
@@ -37,9 +37,9 @@ func (r *virtualMachine) warnOfNetworks(ctx context.Context, plan, state model, 
 }
 
 // otherNetworks are the networks of the interfaces that are new, or on another network than before.
-func (m model) otherNetworks(ctx context.Context, state model, diags *diag.Diagnostics) map[string]string {
-	was, networks := state.interfaces(ctx, diags), map[string]string{}
-	for key, i := range m.interfaces(ctx, diags) {
+func (m model) otherNetworks(state model) map[string]string {
+	was, networks := state.interfaces(), map[string]string{}
+	for key, i := range m.interfaces() {
 		if isSet(i.Network) && (!i.Network.Equal(was[key].Network) || !m.Host.Equal(state.Host)) {
 			networks[key] = i.Network.ValueString()
 		}

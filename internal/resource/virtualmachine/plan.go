@@ -25,13 +25,13 @@ func (r *virtualMachine) ValidateConfig(ctx context.Context, req resource.Valida
 	}
 	config.Memory.CheckUnit(path.Root("memory"), "Mi", &resp.Diagnostics)
 	config.MaxMemory.CheckUnit(path.Root("max_memory"), "Mi", &resp.Diagnostics)
-	config.checkBootOrder(ctx, &resp.Diagnostics)
+	config.checkBootOrder(&resp.Diagnostics)
 	checkInterfaces(ctx, config, &resp.Diagnostics)
 	checkWaitFor(ctx, config, &resp.Diagnostics)
 }
 
 // checkBootOrder refuses a boot order of two devices. The error is at the later one, so that it is always the same.
-func (m model) checkBootOrder(ctx context.Context, diags *diag.Diagnostics) {
+func (m model) checkBootOrder(diags *diag.Diagnostics) {
 	first := map[int64]string{}
 	check := func(order types.Int64, name string, at path.Path) {
 		if order.IsNull() || order.IsUnknown() {
@@ -44,7 +44,7 @@ func (m model) checkBootOrder(ctx context.Context, diags *diag.Diagnostics) {
 		}
 		first[order.ValueInt64()] = name
 	}
-	disks, interfaces := m.disks(), m.interfaces(ctx, diags)
+	disks, interfaces := m.disks(), m.interfaces()
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
 		check(disks[key].BootOrder, "disk "+key, diskPath(key))
 	}
@@ -73,7 +73,7 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 		plan = plan.asStays(state)
 	}
 	r.settleDevices(ctx, &plan, state, given, &resp.Diagnostics)
-	plan.warnOfBootDisk(ctx, state, &resp.Diagnostics)
+	plan.warnOfBootDisk(state, &resp.Diagnostics)
 	resp.Diagnostics.Append(tfvalue.SetAttributes(ctx, &resp.Plan, map[string]attr.Value{"disks": plan.Disks})...)
 	if !r.Provider.Ready() {
 		return
@@ -84,7 +84,7 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 		}
 		checked := plan.withOtherImage(state)
 		checked.check(ctx, &resp.Diagnostics)
-		r.checkOthers(ctx, plan, &resp.Diagnostics)
+		r.checkOthers(plan, &resp.Diagnostics)
 		r.warnOfNetworks(ctx, plan, state, &resp.Diagnostics)
 		r.planCapabilities(ctx, checked, given, &resp.Diagnostics)
 	}
@@ -104,14 +104,14 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 // planChange plans whether an existing machine is replaced, and returns the attributes that another spelling does not change, or that only
 // the host knows.
 func (r *virtualMachine) planChange(ctx context.Context, plan, state model, resp *resource.ModifyPlanResponse) map[string]attr.Value {
-	was, is := state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)
+	was, is := state.machine(), plan.machine()
 	planned := is.Type
 	is.Type = r.spelling(ctx, state, was, is, plan.Host.Equal(state.Host) && !otherPlatform(was, is), &resp.Diagnostics)
 	if otherMachine(was, is) {
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
 	}
 	r.planReplacement(state, plan.replacedBy(state, was, is), &resp.Diagnostics)
-	plan.spellInterfaces(ctx, state, &resp.Diagnostics)
+	plan.spellInterfaces(state)
 	plan.planAddresses(ctx, state, &resp.Diagnostics)
 	set := map[string]attr.Value{
 		"memory": state.Memory.OrSame(plan.Memory), "interfaces": plan.Interfaces, "addresses": plan.Addresses,
@@ -128,7 +128,7 @@ func (r *virtualMachine) planChange(ctx context.Context, plan, state model, resp
 }
 
 // checkOthers refuses storage that another machine of the configuration uses in a conflicting way.
-func (r *virtualMachine) checkOthers(_ context.Context, plan model, diags *diag.Diagnostics) {
+func (r *virtualMachine) checkOthers(plan model, diags *diag.Diagnostics) {
 	if plan.Name.IsUnknown() || diags.HasError() {
 		return
 	}

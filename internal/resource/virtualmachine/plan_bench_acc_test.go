@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,10 +24,7 @@ import (
 // times as many: seconds, and the provider's processor time and memory. terraform_data is a plan of as many objects that have no provider of
 // their own. With the path of another provider in VIRTCLAIM_BENCH_BASE both plan in turn, and the ratios to that one are reported, too.
 func BenchmarkPlan(b *testing.B) {
-	n, err := strconv.Atoi(cmp.Or(os.Getenv("N"), "50"))
-	if err != nil || n < 1 {
-		b.Fatalf("N is the number of machines, and not %q", os.Getenv("N"))
-	}
+	n := machinesOr(b, "50")
 	l := acctest.Lab(b)
 	acctest.AddClaim(b, l, lab.ClaimSpec{Namespace: "planned", Name: "golden", LUN: acctest.LUN(b, l, false, "")})
 	self, err := lab.Root()

@@ -222,7 +222,7 @@ func (r *virtualMachine) Update(ctx context.Context, req resource.UpdateRequest,
 	defer cancel()
 	plan.keepSettings(ctx, &resp.State, &resp.Diagnostics)
 	addChanged(&resp.Diagnostics, state,
-		plan.replacedBy(state, state.machine(ctx, &resp.Diagnostics), plan.machine(ctx, &resp.Diagnostics)))
+		plan.replacedBy(state, state.machine(), plan.machine()))
 	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
 	if !ok {
 		return

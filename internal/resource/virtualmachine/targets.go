@@ -2,7 +2,6 @@ package virtualmachine
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,7 +35,7 @@ func (r *virtualMachine) disksBefore(plan, state model) types.Map {
 
 // keepTargets gives the disks without a target in the configuration the one that they had before, unless that is another bus's, or may be
 // given to another disk. A new one is unknown.
-func (m *model) keepTargets(_ context.Context, before types.Map, given map[string]diskModel, _ *diag.Diagnostics) {
+func (m *model) keepTargets(before types.Map, given map[string]diskModel) {
 	was, is, taken := model{Disks: before}.disks(), m.disks(), map[types.String]bool{}
 	for _, d := range given {
 		taken[d.Target] = true
@@ -71,7 +70,7 @@ func (m *model) changeDisks(change func(key string, values map[string]attr.Value
 
 // bootDisks are the disks of a machine that has several, and is not told from which one to boot: the first one counts. A disk without a
 // target gets the first one that is free.
-func (m model) bootDisks(ctx context.Context, diags *diag.Diagnostics) []string {
+func (m model) bootDisks() []string {
 	told, targets := !m.Boot.IsNull(), map[string]string{}
 	for key, d := range m.disks() {
 		told = told || !d.BootOrder.IsNull()
@@ -79,7 +78,7 @@ func (m model) bootDisks(ctx context.Context, diags *diag.Diagnostics) []string 
 			targets[key] = cmp.Or(d.Target.ValueString(), domainxml.TargetPrefix(d.Bus.ValueString())+"a~")
 		}
 	}
-	for _, i := range m.interfaces(ctx, diags) {
+	for _, i := range m.interfaces() {
 		told = told || !i.BootOrder.IsNull()
 	}
 	if told || len(targets) < 2 {
@@ -90,9 +89,9 @@ func (m model) bootDisks(ctx context.Context, diags *diag.Diagnostics) []string 
 }
 
 // warnOfBootDisk says from which of several disks a new machine boots, and when that may change.
-func (m model) warnOfBootDisk(ctx context.Context, state model, diags *diag.Diagnostics) {
-	keys := m.bootDisks(ctx, diags)
-	if len(keys) == 0 || slices.Equal(keys, state.bootDisks(ctx, diags)) {
+func (m model) warnOfBootDisk(state model, diags *diag.Diagnostics) {
+	keys := m.bootDisks()
+	if len(keys) == 0 || slices.Equal(keys, state.bootDisks()) {
 		return
 	}
 	diags.AddAttributeWarning(path.Root("disks"), "The boot disk of machine "+m.Name.ValueString()+" is not configured",

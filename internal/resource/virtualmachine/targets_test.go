@@ -77,7 +77,7 @@ func TestKeepTargets(t *testing.T) {
 					d.Target = was.Target
 				}
 			})}
-			m.keepTargets(t.Context(), before, given, &diags)
+			m.keepTargets(before, given)
 			for key, d := range m.disks() {
 				got := d.Target.ValueString()
 				if d.Target.IsUnknown() {
@@ -130,7 +130,7 @@ func TestWarnOfBootDisk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var diags diag.Diagnostics
-			c.plan.warnOfBootDisk(t.Context(), c.state, &diags)
+			c.plan.warnOfBootDisk(c.state, &diags)
 			if diags.HasError() || len(diags) != min(len(c.want), 1) || c.want != "" && !strings.Contains(diags[0].Detail(), c.want) {
 				t.Errorf("got %v", diags)
 			}
@@ -144,7 +144,7 @@ func TestKeepTargets_UnknownSibling(t *testing.T) {
 	before := disksOf(t, map[string]string{"root": "virtio vda", "data": "virtio vdb"}, nil)
 	m := model{Disks: before}
 	given := map[string]diskModel{"root": {Target: types.StringUnknown()}, "data": {}}
-	m.keepTargets(t.Context(), before, given, &diags)
+	m.keepTargets(before, given)
 	if got := m.disks()["data"].Target; !got.IsUnknown() || diags.HasError() {
 		t.Errorf("data is planned to be %s: %v", got, diags)
 	}
