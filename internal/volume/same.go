@@ -111,6 +111,9 @@ func iscsiUnit(i Image) unit {
 	target, number, _ := strings.Cut(i.Name, "/")
 	part := ""
 	if i.Type != "network" {
+		if !strings.Contains(i.Name, "-lun-") {
+			return unit{} // a plan compares each image with each other one, and the expression is slow
+		}
 		found := byPath.FindStringSubmatch(i.Name)
 		if found == nil {
 			return unit{}
