@@ -63,3 +63,30 @@ func TestServer_ErrorsAreVisible(t *testing.T) {
 		t.Errorf("the error is %q", err)
 	}
 }
+
+// A state of the schema's version is passed on as it is; the framework has a say in others.
+func TestServer_StateOfThisVersionIsPassedOn(t *testing.T) {
+	server := NewServer("test")
+	upgrade := func(version int64, state string) (upgraded, refused string) {
+		answer, err := server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{
+			TypeName: "virtclaim_disk", Version: version, RawState: &tfprotov6.RawState{JSON: []byte(state)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range answer.Diagnostics {
+			refused += d.Summary
+		}
+		if answer.UpgradedState != nil {
+			upgraded = string(answer.UpgradedState.JSON)
+		}
+		return upgraded, refused
+	}
+	const state = `{"name":"root"}`
+	if got, refused := upgrade(1, state); got != state || refused != "" {
+		t.Errorf("a state of this version becomes %q, %q", got, refused)
+	}
+	if got, refused := upgrade(0, state); got != "" || refused != "State of an unreleased version" {
+		t.Errorf("a former state becomes %q, %q", got, refused)
+	}
+}
