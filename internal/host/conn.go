@@ -99,7 +99,6 @@ func dialOnce(ctx context.Context, uri *url.URL, greet func(*libvirt.Libvirt) er
 	// go-libvirt's calls take no context: closing the connection ends them.
 	stop := context.AfterFunc(ctx, func() { _ = way.Close() })
 	c := &conn{way: way}
-	c.definitions.domains.time, c.definitions.volumes.time = definitionTime, volumeTime
 	c.Libvirt = libvirt.NewWithDialer(dialled{&wire{Conn: way, changed: c.definitions.drop, unclear: c.definitions.dropAll}})
 	if err = c.ConnectToURI(libvirt.RemoteURI(uri)); err != nil {
 		err = &UnreachableError{causeOr(ctx, explain(way, err))}

@@ -9,11 +9,13 @@ import (
 	"github.com/digitalocean/go-libvirt"
 )
 
-const (
-	// definitionTime is how long the definitions of a domain count at most: libvirt has no event for some changes of a stored definition.
-	definitionTime = 10 * time.Second
-	// volumeTime is that of the descriptions of volumes, which other tools change without an event.
-	volumeTime = 5 * time.Second
+var (
+	// definitionTrust is that of the definitions of domains: libvirt has no event for some changes of a stored one.
+	definitionTrust = trust{within: 10 * time.Second}
+	// volumeTrust is that of the descriptions of volumes, which other tools change without an event.
+	volumeTrust = trust{within: 5 * time.Second}
+	// removalTrust is that of the same before something is deleted that a volume may be over.
+	removalTrust = trust{within: 2 * time.Second, rest: 2 * time.Second}
 )
 
 // fewDomains is how many domains are read again in each list: to subscribe takes as many calls.

@@ -9,8 +9,6 @@ import (
 // kept is what one connection has read of objects, each of which counts until an event about it arrives on that connection, and for a time
 // at most. Objects are known by keys; what a list shows of one is its entry: with another entry, it is read again.
 type kept[K, E comparable, V any] struct {
-	time time.Duration
-
 	mu     sync.Mutex
 	values map[K]keptValue[E, V]
 	// changed counts the events of an object, and unclear those that may be about any.
@@ -21,8 +19,13 @@ type kept[K, E comparable, V any] struct {
 type keptValue[E comparable, V any] struct {
 	entry E
 	value V
-	read  time.Time
+	// first is when the object was first read since its last event.
+	first, read time.Time
 }
+
+// trust is how long a kept value counts, and how long the object must have been there when it was read: one that is being made is not yet
+// what it will be.
+type trust struct{ within, rest time.Duration }
 
 // epoch is how many events there were when an object began to be read.
 type epoch struct {
@@ -31,11 +34,11 @@ type epoch struct {
 }
 
 // get returns the kept value of an object, or else the epoch of the reading that is about to begin.
-func (k *kept[K, E, V]) get(key K, entry E) (V, epoch, bool) {
+func (k *kept[K, E, V]) get(key K, entry E, t trust) (V, epoch, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	v, is := k.values[key]
-	is = is && v.entry == entry && time.Since(v.read) < k.time
+	is = is && v.entry == entry && time.Since(v.read) < t.within && v.read.Sub(v.first) >= t.rest
 	return v.value, epoch{k.changed[key], k.unclear, time.Now()}, is
 }
 
@@ -49,7 +52,11 @@ func (k *kept[K, E, V]) keep(key K, entry E, value V, at epoch) {
 	if k.values == nil {
 		k.values = map[K]keptValue[E, V]{}
 	}
-	k.values[key] = keptValue[E, V]{entry, value, at.began}
+	first := at.began
+	if v, is := k.values[key]; is && v.entry == entry {
+		first = v.first
+	}
+	k.values[key] = keptValue[E, V]{entry, value, first, at.began}
 }
 
 // drop is called when an object has changed, or is about to.

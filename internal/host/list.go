@@ -49,7 +49,7 @@ func listDomains(c *conn) ([]Domain, error) {
 	shown, err := pipelined(all, func(d libvirt.Domain) (Domain, error) {
 		isSame := func(other libvirt.Domain) bool { return other.UUID == d.UUID }
 		of := listed{d, slices.ContainsFunc(transient, isSame), slices.ContainsFunc(saved, isSame)}
-		shown, at, isKept := c.definitions.domains.get(d.UUID, of)
+		shown, at, isKept := c.definitions.domains.get(d.UUID, of, definitionTrust)
 		if isKept {
 			return shown, nil
 		}

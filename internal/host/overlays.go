@@ -16,11 +16,10 @@ import (
 func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 	storage := slices.Collect(maps.Values(h.registry.Storage(h.Key)))
 	return h.overlays.get(ctx, func(ctx context.Context) ([]StorageVolume, error) {
-		return call(ctx, h, "look for overlays", func(l *libvirt.Libvirt) ([]StorageVolume, error) {
-			describeAll := func(v libvirt.StorageVol) (described, error) { return describe(l, v) }
-			return listOverlays(l, 0, describeAll, func(p libvirt.StoragePool) (isNeeded bool, err error) {
+		return callOn(ctx, h, "look for overlays", func(c *conn) ([]StorageVolume, error) {
+			return listOverlays(c, 0, removalTrust, func(p libvirt.StoragePool) (isNeeded bool, err error) {
 				if isNeeded = len(storage) == 0 || slices.Contains(storage, p.Name); isNeeded {
-					err = refresh(ctx, l, p)
+					err = refresh(ctx, c.Libvirt, p)
 				}
 				return isNeeded, err
 			})
@@ -34,11 +33,10 @@ func (h *Host) KnownOverlays(ctx context.Context, own string) ([]StorageVolume, 
 	list, _ := h.known.LoadOrStore(own, &shared[[]StorageVolume]{})
 	return list.(*shared[[]StorageVolume]).get(ctx, func(ctx context.Context) ([]StorageVolume, error) {
 		return callOn(ctx, h, "look for overlays", func(c *conn) ([]StorageVolume, error) {
-			l := c.Libvirt
 			const active = libvirt.ConnectListStoragePoolsActive
-			return listOverlays(l, active, c.describe, func(p libvirt.StoragePool) (isNeeded bool, err error) {
+			return listOverlays(c, active, volumeTrust, func(p libvirt.StoragePool) (isNeeded bool, err error) {
 				if isNeeded = p.Name == own; isNeeded {
-					err = l.StoragePoolRefresh(p, 0)
+					err = c.StoragePoolRefresh(p, 0)
 				}
 				if isBusy(err) || isCode(err, libvirt.ErrNoStoragePool) {
 					err = nil
@@ -52,10 +50,9 @@ func (h *Host) KnownOverlays(ctx context.Context, own string) ([]StorageVolume, 
 // listOverlays lists the overlays in pools. refresh refreshes a pool if that is needed; of other pools, those that are inactive or gone
 // don't count.
 func listOverlays(
-	l *libvirt.Libvirt, which libvirt.ConnectListAllStoragePoolsFlags, describe func(libvirt.StorageVol) (described, error),
-	refresh func(libvirt.StoragePool) (isNeeded bool, err error),
+	c *conn, which libvirt.ConnectListAllStoragePoolsFlags, t trust, refresh func(libvirt.StoragePool) (isNeeded bool, err error),
 ) ([]StorageVolume, error) {
-	pools, _, err := l.ConnectListAllStoragePools(1, which)
+	pools, _, err := c.ConnectListAllStoragePools(1, which)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +63,7 @@ func listOverlays(
 		isNeeded, err := refresh(p)
 		var in []StorageVolume
 		if err == nil {
-			in, err = overlaysIn(l, p, describe)
+			in, err = c.overlaysIn(p, t)
 		}
 		isAway := isCode(err, libvirt.ErrOperationInvalid) || isCode(err, libvirt.ErrNoStoragePool)
 		if err != nil && (isNeeded || which == 0 && !isAway) {
@@ -79,15 +76,13 @@ func listOverlays(
 }
 
 // overlaysIn are those in a pool, as of libvirt's last refresh.
-func overlaysIn(l *libvirt.Libvirt, p libvirt.StoragePool,
-	describe func(libvirt.StorageVol) (described, error),
-) (found []StorageVolume, err error) {
-	volumes, _, err := l.StoragePoolListAllVolumes(p, 1, 0)
+func (c *conn) overlaysIn(p libvirt.StoragePool, t trust) (found []StorageVolume, err error) {
+	volumes, _, err := c.StoragePoolListAllVolumes(p, 1, 0)
 	if err != nil {
 		return nil, err
 	}
 	all, err := pipelined(volumes, func(v libvirt.StorageVol) (described, error) {
-		s, err := describe(v)
+		s, err := c.describe(v, t)
 		if isCode(err, libvirt.ErrNoStorageVol) {
 			return described{}, nil // it was deleted meanwhile
 		}
@@ -106,9 +101,9 @@ func overlaysIn(l *libvirt.Libvirt, p libvirt.StoragePool,
 
 // describe is describe of a volume as this connection has last read it. What virtclaim's other processes change has a journal, whose events
 // come before the domains are listed.
-func (c *conn) describe(v libvirt.StorageVol) (described, error) {
+func (c *conn) describe(v libvirt.StorageVol, t trust) (described, error) {
 	key := JournalName(v.Pool, v.Name)
-	d, at, isKept := c.definitions.volumes.get(key, v)
+	d, at, isKept := c.definitions.volumes.get(key, v, t)
 	if isKept {
 		return d, nil
 	}
