@@ -15,11 +15,11 @@ var (
 	// volumeTrust is that of the descriptions of volumes, which other tools change without an event.
 	volumeTrust = trust{within: 5 * time.Second}
 	// removalTrust is that of the same before something is deleted that a volume may be over.
-	removalTrust = trust{within: 2 * time.Second, rest: 2 * time.Second}
+	removalTrust = trust{within: 2 * time.Second, rest: time.Second}
 )
 
-// fewDomains is how many domains are read again in each list: to subscribe takes as many calls.
-const fewDomains = 8
+// fewObjects is how many domains or volumes are read again in each list: to subscribe takes as many calls.
+const fewObjects = 8
 
 // definitionEvents are the events of domains whose definitions have changed.
 var definitionEvents = []libvirt.DomainEventID{

@@ -41,7 +41,7 @@ func listDomains(c *conn) ([]Domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	isFollowed := len(all) > fewDomains && c.definitions.isSubscribed(c.Libvirt)
+	isFollowed := len(all) > fewObjects && c.definitions.isSubscribed(c.Libvirt)
 	transient, saved, err := transientAndSaved(c.Libvirt, all)
 	if err != nil {
 		return nil, err

@@ -81,6 +81,9 @@ func (c *conn) overlaysIn(p libvirt.StoragePool, t trust) (found []StorageVolume
 	if err != nil {
 		return nil, err
 	}
+	if len(volumes) > fewObjects {
+		c.definitions.isSubscribed(c.Libvirt)
+	}
 	all, err := pipelined(volumes, func(v libvirt.StorageVol) (described, error) {
 		s, err := c.describe(v, t)
 		if isCode(err, libvirt.ErrNoStorageVol) {
