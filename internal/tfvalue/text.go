@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
-	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
 // rule refuses texts for which ok returns false.
@@ -33,20 +33,25 @@ const reserved = "virtclaim-"
 
 // CheckReserved refuses the names of virtclaim's own objects, such as the mutex domain, for resources that are about to be created. It is
 // called in plans: a validator would also prevent that an existing resource of such a name is destroyed.
-func CheckReserved(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, attributes ...string) {
+func CheckReserved(req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, attributes ...string) {
 	for _, attribute := range attributes {
-		at := path.Root(attribute)
-		var planned, prior types.String
-		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, at, &planned)...)
-		if !req.State.Raw.IsNull() {
-			resp.Diagnostics.Append(req.State.GetAttribute(ctx, at, &prior)...)
-		}
-		if strings.HasPrefix(planned.ValueString(), reserved) && !planned.Equal(prior) {
-			resp.Diagnostics.AddAttributeError(at, "Reserved name", fmt.Sprintf("%s is %q, and names that begin with %s are those of "+
-				"what virtclaim makes for itself on hosts: other applies would take it for that. Choose another one.", attribute,
-				planned.ValueString(), reserved))
+		planned, prior := textIn(req.Plan.Raw, attribute), textIn(req.State.Raw, attribute)
+		if strings.HasPrefix(planned, reserved) && planned != prior {
+			resp.Diagnostics.AddAttributeError(path.Root(attribute), "Reserved name", fmt.Sprintf("%s is %q, and names that begin with %s "+
+				"are those of what virtclaim makes for itself on hosts: other applies would take it for that. Choose another one.",
+				attribute, planned, reserved))
 		}
 	}
+}
+
+// textIn is a string of an object, empty if it is null, unknown or missing.
+func textIn(raw tftypes.Value, attribute string) (text string) {
+	var all map[string]tftypes.Value
+	if raw.IsNull() || raw.As(&all) != nil || !all[attribute].IsKnown() || all[attribute].IsNull() {
+		return ""
+	}
+	_ = all[attribute].As(&text)
+	return text
 }
 
 // AbsolutePath refuses strings that are no absolute path, or have .. in it.

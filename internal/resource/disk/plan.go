@@ -47,7 +47,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Plan.Schema, req.Plan.Raw, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
-	tfvalue.CheckReserved(ctx, req, resp, "name", "name_prefix")
+	tfvalue.CheckReserved(req, resp, "name", "name_prefix")
 	plan.planFormat()
 	if r.Provider.Ready() {
 		r.Provider.CheckPlace(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -147,8 +148,12 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		return // the prior state
 	}
 	r.warnOfMasters(ctx, state, &resp.Diagnostics)
+	before := state
 	state.read(ctx, v, id, below, &resp.Diagnostics)
 	noteFilesystem(ctx, h, state, resp.Private, &resp.Diagnostics)
+	if reflect.DeepEqual(before, state) {
+		return // the response has it already
+	}
 	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, state)...)
 }
 

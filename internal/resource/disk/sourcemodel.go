@@ -77,6 +77,9 @@ func (m model) children() (names []string) {
 
 // source is the source; children that are wholly unknown are absent.
 func (m model) source(ctx context.Context, diags *diag.Diagnostics) (s sourceModel) {
+	if m.kind() == fromVolume { // most disks have no other one, and the framework's conversion is slow
+		return sourceModel{Volume: m.sourceVolume()}
+	}
 	if !m.Source.IsNull() && !m.Source.IsUnknown() {
 		diags.Append(m.Source.As(ctx, &s, asOptions)...)
 	}

@@ -39,7 +39,7 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Plan.Schema, req.Plan.Raw, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
-	tfvalue.CheckReserved(ctx, req, resp, "name", "name_prefix")
+	tfvalue.CheckReserved(req, resp, "name", "name_prefix")
 	if r.Provider.Ready() {
 		r.Provider.CheckPlace(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 	}

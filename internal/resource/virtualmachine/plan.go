@@ -67,7 +67,7 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, &given)...); resp.Diagnostics.HasError() {
 		return
 	}
-	tfvalue.CheckReserved(ctx, req, resp, "name")
+	tfvalue.CheckReserved(req, resp, "name")
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...)
 		plan = plan.asStays(state)
