@@ -55,6 +55,7 @@ ip iproute2
 gcc gcc
 /usr/include/stdlib.h libc6-dev
 git git
+/usr/bin/time time
 dpkg dpkg
 apt-get apt
 "

@@ -5,7 +5,6 @@ package virtualmachine_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,12 +12,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-func TestMain(m *testing.M) {
-	if provider := os.Getenv(measuredProvider); provider != "" {
-		os.Exit(runMeasured(provider))
-	}
-	acctest.Main(m)
-}
+func TestMain(m *testing.M) { acctest.Main(m) }
 
 // machine is a virtual machine's configuration in HCL, with the defaults of most tests.
 type machine struct {

@@ -5,14 +5,11 @@ package virtualmachine_test
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -121,9 +118,6 @@ type planRun struct {
 	log string
 }
 
-// measuredProvider and usageLog name the variables with which the test's own program runs a provider and measures it.
-const measuredProvider, usageLog = "VIRTCLAIM_MEASURED_PROVIDER", "VIRTCLAIM_MEASURED_USAGE"
-
 func plannedBy(b *testing.B, l *lab.Lab, provider, prefix string, n int) planRun {
 	b.Helper()
 	p := planRun{b, acctest.CLI{}, filepath.Join(b.TempDir(), "usage")}
@@ -137,9 +131,9 @@ func plannedBy(b *testing.B, l *lab.Lab, provider, prefix string, n int) planRun
 func measuring(b *testing.B, provider, log string) (dir string) {
 	b.Helper()
 	dir = b.TempDir()
-	self, err := os.Executable()
-	script := fmt.Sprintf("#!/bin/sh\n%s=%q %s=%q exec %q\n", measuredProvider, provider, usageLog, log, self)
-	if err := cmp.Or(err, os.WriteFile(filepath.Join(dir, "terraform-provider-virtclaim"), []byte(script), 0o755)); err != nil {
+	const script = "#!/bin/sh\nexec time --quiet --append --output=%q --format='{\"User\":%%U,\"System\":%%S,\"KiB\":%%M}' %q\n"
+	run := fmt.Appendf(nil, script, log, provider)
+	if err := os.WriteFile(filepath.Join(dir, "terraform-provider-virtclaim"), run, 0o755); err != nil {
 		b.Fatal(err)
 	}
 	return dir
@@ -154,37 +148,14 @@ type planCost struct {
 // usage is a process's, in seconds of processors and in MiB at most.
 type usage struct{ CPU, MiB float64 }
 
-// runMeasured runs a provider in the place of the test's program, and notes its usage.
-func runMeasured(provider string) int {
-	cmd := exec.Command(provider, os.Args[1:]...) //nolint:noctx // it ends as the provider does
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	err := cmd.Run()
-	if cmd.ProcessState == nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	state := cmd.ProcessState
-	kib := state.SysUsage().(*syscall.Rusage).Maxrss
-	line, e := json.Marshal(usage{(state.UserTime() + state.SystemTime()).Seconds(), float64(kib) / 1024})
-	log, failed := os.OpenFile(os.Getenv(usageLog), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if failed == nil {
-		_, failed = log.Write(append(line, '\n'))
-	}
-	if err := errors.Join(e, failed); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return state.ExitCode()
-}
-
 // usageIn is that of all processes in a log.
 func usageIn(b *testing.B, log string) (all usage) {
 	b.Helper()
 	text, err := os.ReadFile(log)
 	for line := range strings.Lines(string(text)) {
-		var u usage
-		err = cmp.Or(err, json.Unmarshal([]byte(line), &u))
-		all.CPU, all.MiB = all.CPU+u.CPU, max(all.MiB, u.MiB)
+		var of struct{ User, System, KiB float64 }
+		err = cmp.Or(err, json.Unmarshal([]byte(line), &of))
+		all.CPU, all.MiB = all.CPU+of.User+of.System, max(all.MiB, of.KiB/1024)
 	}
 	if err != nil {
 		b.Fatal(err)
