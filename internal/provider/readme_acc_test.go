@@ -3,6 +3,7 @@
 package provider_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,16 +13,25 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
+// kernelOfReadme is what the README leaves to a guide.
+const kernelOfReadme = `
+resource "virtclaim_kernel" "linux" {
+  host       = "node-a"
+  name       = "linux"
+  usage_type = "fast"
+  source     = { container_image = { image = "registry.example.org/linux:6.12" } }
+}
+`
+
 // What the README shows works as it stands, with the provider where make install puts it. -o build: the tests beside this one run what is built.
-func TestAccReadme_QuickstartIsInitialized(t *testing.T) {
+func TestAccReadme_ConfigurationsAreValid(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, quickstart, _ := strings.Cut(string(text), "```hcl\n")
-	quickstart, _, found := strings.Cut(quickstart, "```\n")
-	if !found {
-		t.Fatal("the README has no configuration")
+	configurations := strings.Split(string(text), "```hcl\n")[1:]
+	if len(configurations) < 3 {
+		t.Fatalf("the README has %d configurations", len(configurations))
 	}
 	home := t.TempDir()
 	install := exec.CommandContext(t.Context(), "make", "-C", "../..", "-o", "build", "install", "PLUGINS="+filepath.Join(home, ".terraform.d/plugins"))
@@ -30,7 +40,11 @@ func TestAccReadme_QuickstartIsInitialized(t *testing.T) {
 	}
 	cli := acctest.NewCLI(t, "TF_CLI_CONFIG_FILE="+os.DevNull, "HOME="+home)
 	cli.Write("versions.tf", "")
-	cli.Write("main.tf", quickstart)
+	cli.Write("kernel.tf", kernelOfReadme)
+	for n, text := range configurations {
+		text, _, _ = strings.Cut(text, "```\n")
+		cli.Write(fmt.Sprintf("readme-%d.tf", n), text)
+	}
 	cli.Must("init", "-no-color")
 	cli.Must("validate", "-no-color")
 }
