@@ -10,38 +10,43 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/suite"
 )
 
-// CONTRIBUTING.md lists the tests that fail if an old mistake is made again.
+// One page lists the tests that fail if an old mistake is made again, and another one those that show what works.
 func TestContributing_NamedTestsExist(t *testing.T) {
-	text, err := os.ReadFile("CONTRIBUTING.md")
+	inRows(t, "docs/contributing/mistakes.md")
+	inRows(t, "docs/contributing/evidence.md")
+}
+
+// inRows checks that each row of a page's tables names tests, and that they are there.
+func inRows(t *testing.T, page string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const heading = "## Mistakes that others paid for\n"
-	_, table, found := strings.Cut(string(text), heading)
-	if !found {
-		t.Fatalf("CONTRIBUTING.md has no %q", heading)
-	}
-	table, _, _ = strings.Cut(table, "\n## ")
-	test := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[[:word:]]+)`")
+	test := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[[:word:]]+)[`/]")
 	var all []string
-	for row := range strings.Lines(table) {
-		if !strings.HasPrefix(row, "| ") || strings.HasPrefix(row, "| mistake |") {
+	before := ""
+	for row := range strings.Lines(string(text)) {
+		isRow := strings.HasPrefix(before, "|") && strings.HasPrefix(row, "| ")
+		before = row
+		if !isRow {
 			continue
 		}
 		guards := test.FindAllStringSubmatch(row, -1)
-		if len(guards) == 0 {
-			t.Errorf("no test guards against: %s", row)
+		if len(guards) == 0 && !strings.Contains(row, "`make demo`") {
+			t.Errorf("%s: no test stands beside: %s", page, row)
 		}
 		for _, guard := range guards {
 			all = append(all, guard[1])
 		}
 	}
 	if len(all) == 0 {
-		t.Error("the table is empty")
+		t.Errorf("the tables of %s are empty", page)
 	}
 	suite.Has(t, all...)
 }
@@ -99,6 +104,55 @@ func TestDocs_LinksLeadToFiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Pages that people write are read in an editor, and in one sitting. Tables, code and links are as long as they are.
+func TestDocs_PagesFit(t *testing.T) {
+	const columns, most = 120, 300
+	found := 0
+	for _, pattern := range []string{"*.md", "templates/*", "templates/guides/*", "docs/contributing/*", "docs/decisions/*"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				continue // a folder
+			}
+			found++
+			if n := strings.Count(string(text), "\n"); n > most {
+				t.Errorf("%s has %d lines, more than %d", page, n, most)
+			}
+			for n, line := range proseOf(string(text)) {
+				if utf8.RuneCountInString(line) > columns && !strings.Contains(line, "](https://") {
+					t.Errorf("%s:%d is longer than %d columns", page, n, columns)
+				}
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("there are %d pages only", found)
+	}
+}
+
+// proseOf are the lines of a page by their numbers, without those of its head, its code and its tables.
+func proseOf(page string) map[int]string {
+	lines := map[int]string{}
+	isCode, isHead := false, strings.HasPrefix(page, "---\n")
+	n := 0
+	for line := range strings.Lines(page) {
+		n++
+		switch trimmed := strings.TrimSpace(line); {
+		case isHead:
+			isHead = n == 1 || trimmed != "---"
+		case strings.HasPrefix(trimmed, "```"):
+			isCode = !isCode
+		case !isCode && !strings.HasPrefix(trimmed, "|"):
+			lines[n] = strings.TrimRight(line, "\n")
+		}
+	}
+	return lines
 }
 
 // What a test is named after is in its package, is a package, or one of these documents.
