@@ -27,8 +27,8 @@ func TestUnsupported_NamesElementsWithoutAttribute(t *testing.T) {
 		"devices that were given as XML": {`<domain><seclabel type='none'/><devices><sound model='ich9'><alias name='ua-xml-0'/></sound></devices></domain>`, nil},
 		"a channel that is not the agent's": {`<domain><devices><channel type='spicevmc'><target type='virtio' name='com.redhat.spice.0'/></channel>
 			</devices></domain>`, []string{"channel"}},
-		"what runs": {`<domain><sysinfo type='fwcfg'><entry name='opt/io.github.virtclaim/run'>e30=</entry></sysinfo></domain>`, nil},
-		"what runs, and more": {`<domain><sysinfo type='fwcfg'><entry name='opt/io.github.virtclaim/run'>e30=</entry>
+		"what runs": {`<domain><sysinfo type='fwcfg'><entry name='opt/io.virtclaim/run'>e30=</entry></sysinfo></domain>`, nil},
+		"what runs, and more": {`<domain><sysinfo type='fwcfg'><entry name='opt/io.virtclaim/run'>e30=</entry>
 			<entry name='opt/com.example/theirs'>x</entry></sysinfo></domain>`, []string{"sysinfo"}},
 		"a second one": {
 			`<domain><devices><serial type='pty'/><serial type='pty'/><graphics type='vnc'/></devices></domain>`,

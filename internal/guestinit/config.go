@@ -18,7 +18,7 @@ import (
 
 // ConfigEntry is the name of the entry of QEMU's fw_cfg device that has the configuration: JSON in base64, because libvirt passes commas on
 // to QEMU, which takes them for the end of a value.
-const ConfigEntry = "opt/io.github.virtclaim/run"
+const ConfigEntry = "opt/io.virtclaim/run"
 
 // Version of the configuration. A provider and an init of other versions don't understand each other.
 const Version = 1

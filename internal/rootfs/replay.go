@@ -200,7 +200,7 @@ func (f *FileSystem) link(d *node, name string, h *tar.Header) error {
 func (f *FileSystem) describe(n *node, h *tar.Header) error {
 	f.changed[n] = true
 	for _, id := range []int{h.Uid, h.Gid} {
-		if id < 0 || id >= math.MaxUint32 {
+		if id < 0 || int64(id) >= math.MaxUint32 { // an int has 32 bits on some platforms
 			return fmt.Errorf("its owner %d is no number of a user or group", id)
 		}
 	}
