@@ -91,8 +91,8 @@ func TestAccVirtualMachine_CallsOfOne(t *testing.T) {
 
 		create, plan, plug, update, destroy int
 	}{
-		"iscsi": {iscsiClaim, 70, 15, 63, 40, 75},
-		"file":  {fileClaim, 100, 40, 88, 65, 150}, // with a look at the claim's file in each plan
+		"iscsi": {iscsiClaim, 58, 15, 63, 35, 77},
+		"file":  {fileClaim, 100, 39, 88, 58, 150}, // with a look at the claim's file in each plan
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := acctest.Lab(t)
