@@ -38,6 +38,8 @@ type listed struct {
 type definitions struct {
 	domains kept[libvirt.UUID, listed, Domain]
 	volumes kept[string, libvirt.StorageVol, described]
+	// refreshed are those that were read after a refresh of their pools, without which libvirt looks for no backing file.
+	refreshed kept[string, libvirt.StorageVol, described]
 
 	mu sync.Mutex
 	// subscribed tells that the events of domains arrive. Before, and where that is not possible, nothing is kept.
@@ -68,12 +70,14 @@ func (d *definitions) follows() bool {
 func (d *definitions) drop(id libvirt.UUID, name string) {
 	d.domains.drop(id)
 	d.volumes.drop(name)
+	d.refreshed.drop(name)
 }
 
 // dropAll is called when the domain of an event is not known.
 func (d *definitions) dropAll() {
 	d.domains.dropAll()
 	d.volumes.dropAll()
+	d.refreshed.dropAll()
 }
 
 // JournalName is the name of the domain that is the journal of a volume.

@@ -27,6 +27,9 @@ type keptValue[E comparable, V any] struct {
 // what it will be.
 type trust struct{ within, rest time.Duration }
 
+// seenTime is how long an object counts as having been there since it was last read: it may have been made again meanwhile.
+const seenTime = 10 * time.Second
+
 // epoch is how many events there were when an object began to be read.
 type epoch struct {
 	changed, unclear uint64
@@ -53,7 +56,7 @@ func (k *kept[K, E, V]) keep(key K, entry E, value V, at epoch) {
 		k.values = map[K]keptValue[E, V]{}
 	}
 	first := at.began
-	if v, is := k.values[key]; is && v.entry == entry {
+	if v, is := k.values[key]; is && v.entry == entry && at.began.Sub(v.read) < seenTime {
 		first = v.first
 	}
 	k.values[key] = keptValue[E, V]{entry, value, first, at.began}

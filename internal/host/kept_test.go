@@ -66,6 +66,8 @@ func TestKept_Rest(t *testing.T) {
 		{"at rest", func() {}, 2 * time.Second, true},
 		{"soon after an event", func() { k.drop("web"); _, at, _ = k.get("web", 0, now) }, 3 * time.Second, false},
 		{"at rest again", func() {}, 5 * time.Second, true},
+		{"seen long ago", func() {}, 15 * time.Second, false},
+		{"and at rest", func() {}, 17 * time.Second, true},
 	} {
 		c.before()
 		at.began = first.Add(c.after)

@@ -105,14 +105,17 @@ func (c *conn) overlaysIn(p libvirt.StoragePool, t trust) (found []StorageVolume
 // describe is describe of a volume as this connection has last read it. What virtclaim's other processes change has a journal, whose events
 // come before the domains are listed.
 func (c *conn) describe(v libvirt.StorageVol, t trust) (described, error) {
-	key := JournalName(v.Pool, v.Name)
-	d, at, isKept := c.definitions.volumes.get(key, v, t)
+	key, of := JournalName(v.Pool, v.Name), &c.definitions.volumes
+	if t.rest > 0 {
+		of = &c.definitions.refreshed
+	}
+	d, at, isKept := of.get(key, v, t)
 	if isKept {
 		return d, nil
 	}
 	d, err := describe(c.Libvirt, v)
 	if err == nil && c.definitions.follows() {
-		c.definitions.volumes.keep(key, v, d, at)
+		of.keep(key, v, d, at)
 	}
 	return d, err
 }
