@@ -12,7 +12,7 @@ import (
 
 // Overlays lists the volumes of all pools of the host whose headers reference a backing file, and those that libvirt can't describe, whose
 // headers must be read. A pool that can't be listed is an error unless it is not in the host's configured storage. Such a pool is not
-// refreshed: libvirt stops one whose folder is gone.
+// refreshed: libvirt stops one whose folder is gone. The description of a volume at rest may be two seconds old (removalTrust).
 func (h *Host) Overlays(ctx context.Context) ([]StorageVolume, error) {
 	storage := slices.Collect(maps.Values(h.registry.Storage(h.Key)))
 	return h.overlays.get(ctx, func(ctx context.Context) ([]StorageVolume, error) {
