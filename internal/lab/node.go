@@ -38,7 +38,8 @@ type Node struct {
 	forwards   []*forward
 	// mounts is the process that keeps the node's mounts.
 	mounts, kubelet *daemon
-	path            string
+	// path is the PATH of programs, program is the path of kubelet's.
+	path, program string
 }
 
 // nodeName is host-a's.
@@ -64,11 +65,15 @@ func (l *Lab) Node(ctx context.Context) (*Node, error) {
 		if err != nil {
 			return nil, err
 		}
+		kubelet, err := artefact.Kubelet(ctx, l.cache, l.log)
+		if err != nil {
+			return nil, err
+		}
 		dir, err := l.serverFolder("node")
 		if err != nil {
 			return nil, err
 		}
-		n := &Node{Name: nodeName, lab: l, dir: dir, path: system.Programs, registries: map[string]string{}}
+		n := &Node{Name: nodeName, lab: l, dir: dir, path: system.Programs, program: kubelet, registries: map[string]string{}}
 		if err := n.start(ctx, system); err != nil {
 			return n, fmt.Errorf("start a node: %w", err)
 		}
@@ -208,8 +213,8 @@ func (n *Node) startContainerd(ctx context.Context) error {
 
 // StartKubelet starts kubelet, the first time or after KillKubelet, and waits until it answers.
 func (n *Node) StartKubelet(ctx context.Context) error {
-	n.kubelet = n.run("kubelet", fmt.Sprintf("%s kubelet --config %s --kubeconfig %s --hostname-override %s --node-ip %s",
-		quote(n.lab.Cluster.program), quote(n.file("kubelet.yaml")), quote(n.file("kubeconfig")), n.Name, n.Address))
+	n.kubelet = n.run("kubelet", fmt.Sprintf("%s --config %s --kubeconfig %s --hostname-override %s --node-ip %s",
+		quote(n.program), quote(n.file("kubelet.yaml")), quote(n.file("kubeconfig")), n.Name, n.Address))
 	err := n.kubelet.await(ctx, func(ctx context.Context) error {
 		return n.lab.Cluster.Client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.Name).SubResource("proxy", "healthz").Do(ctx).
 			Error()

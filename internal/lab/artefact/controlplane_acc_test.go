@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -148,6 +150,35 @@ func TestAccControlPlane_RefusesStrangers(t *testing.T) {
 		if mode := info.Mode(); mode.IsRegular() && mode.Perm() != 0o600 {
 			t.Errorf("%s has mode %v, want 0600", entry.Name(), mode)
 		}
+	}
+}
+
+// make demo starts no node, so it does not wait for the build of kubelet.
+func TestAccControlPlane_ContainsNoKubelet(t *testing.T) {
+	packages, err := goTool(t.Context(), "../controlplane", "list", "-deps", ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Fields(packages)
+	for program, want := range map[string]bool{"kube-apiserver": true, "kubelet": false} {
+		if got := slices.Contains(all, "k8s.io/kubernetes/cmd/"+program+"/app"); got != want {
+			t.Errorf("the control plane contains %s: %t, want %t", program, got, want)
+		}
+	}
+}
+
+func TestAccKubelet_IsOfTheModulesVersion(t *testing.T) {
+	program, err := Kubelet(t.Context(), realCache(t), t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := goTool(t.Context(), "../controlplane", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := output(t.Context(), "", program, "--version")
+	if err != nil || string(got) != "Kubernetes "+version+"\n" {
+		t.Errorf("kubelet says that it is %q, %v, want Kubernetes %s", got, err, version)
 	}
 }
 

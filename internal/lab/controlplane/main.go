@@ -6,8 +6,6 @@
 // started again on that folder and port: credentials and objects survive. It
 // stops on SIGTERM, SIGINT and at the end of its standard input, so that it
 // ends together with the process that holds the other end of that pipe.
-//
-// With the first argument kubelet it is the kubelet of the same version.
 package main
 
 import (
@@ -28,9 +26,6 @@ import (
 const stopTimeout = 1500 * time.Millisecond
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == kubeletArgument {
-		os.Exit(runKubelet(os.Args[2:]))
-	}
 	dir := flag.String("dir", "", "state `folder`, created if missing")
 	port := flag.Int("port", 0, "TCP `port` of the API server on 127.0.0.1")
 	flag.Parse()
