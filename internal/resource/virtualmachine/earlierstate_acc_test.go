@@ -5,6 +5,7 @@ package virtualmachine_test
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,12 +21,15 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// earlier is the commit whose states must go on: newer ones change the rooms of the code, and nothing of what it does.
-const earlier = "fabf8d9411aa6bc4a523e51399557c6a3ab359a8"
+// unreleased is the commit that is compared with as long as there is no release. Its states are refused, what it has recorded is read.
+const unreleased = "fabf8d9411aa6bc4a523e51399557c6a3ab359a8"
 
-// earlierProvider builds the provider of that commit, and returns the folder that it is in.
-func earlierProvider(t *testing.T) string {
+// earlierProvider builds the provider of the last release, and returns the folder that it is in.
+func earlierProvider(t *testing.T) (bin string, isReleased bool) {
 	t.Helper()
+	release := acctest.Must(lab.LastRelease(t.Context(), acctest.Must(lab.Root())(t)))(t)
+	earlier := cmp.Or(release, unreleased)
+	t.Logf("the earlier provider is that of %s", earlier)
 	source, bin := t.TempDir(), t.TempDir()
 	git := exec.CommandContext(t.Context(), "git", "archive", earlier)
 	git.Dir = acctest.Must(lab.Root())(t)
@@ -41,7 +45,7 @@ func earlierProvider(t *testing.T) string {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
 	}
-	return bin
+	return bin, release != ""
 }
 
 // unpack writes the files of an archive below a folder.
@@ -172,10 +176,11 @@ resource "virtclaim_virtual_machine" "all" {
 `, server.URL+"/volume", file, l.Target.Portal, direct.IQN, direct.Number)
 }
 
-// A state of an earlier, unreleased form is refused with a sentence, and nothing changes.
+// A state of the last release is planned without a difference, and destroyed. One of an earlier, unreleased form is refused with a
+// sentence, and nothing changes.
 func TestAccState_OfEarlierProvider(t *testing.T) {
 	l := acctest.Lab(t)
-	bin := earlierProvider(t)
+	bin, isReleased := earlierProvider(t)
 	cli := acctest.NewCLI(t)
 	cli.Write("main.tf", everyKind(t, l))
 	before := cli.WithProvider(bin)
@@ -185,6 +190,11 @@ func TestAccState_OfEarlierProvider(t *testing.T) {
 		}
 	})
 	before.Must("apply", "-auto-approve", "-no-color")
+	if isReleased {
+		cli.Must("plan", "-detailed-exitcode", "-no-color")
+		cli.Must("destroy", "-auto-approve", "-no-color")
+		return
+	}
 	for _, command := range []string{"plan", "destroy"} {
 		out, err := cli.Run(command, "-no-color", "-input=false")
 		if err == nil || !message("State of an unreleased version", "Nothing has been changed", "terraform import").MatchString(out) {
@@ -225,7 +235,8 @@ resource "virtclaim_virtual_machine" "web" {
   disks      = { root = { volume = virtclaim_disk.root.volume }, golden = { volume = virtclaim_volume_binding.golden.volume } }
 }
 `)
-	cli.WithProvider(earlierProvider(t)).Must("apply", "-auto-approve", "-no-color")
+	bin, _ := earlierProvider(t)
+	cli.WithProvider(bin).Must("apply", "-auto-approve", "-no-color")
 	cli.Must("state", "rm", "virtclaim_volume_binding.golden", "virtclaim_disk.root", "virtclaim_virtual_machine.web")
 	for _, object := range [][2]string{
 		{"virtclaim_volume_binding.golden", "earlier/imported/golden"},
