@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -29,11 +30,16 @@ type Content struct {
 }
 
 // ContentOf is the record of a claim's content; the zero value without one. One for the UID of another claim came with a backup or a copy.
-func ContentOf(claim *corev1.PersistentVolumeClaim) (c Content) {
-	if json.Unmarshal([]byte(claim.Annotations[contentKey]), &c) != nil || c.ClaimUID != string(claim.UID) {
-		return Content{}
+// The error is newer.Err.
+func ContentOf(claim *corev1.PersistentVolumeClaim) (c Content, err error) {
+	text := []byte(claim.Annotations[contentKey])
+	if err := newer.JSON(text); err != nil {
+		return Content{}, fmt.Errorf("the record %s of the %s can't be read: %w", contentKey, refOf(claim), err)
 	}
-	return c
+	if json.Unmarshal(text, &c) != nil || c.ClaimUID != string(claim.UID) {
+		return Content{}, nil
+	}
+	return c, nil
 }
 
 // RecordContent records what a claim's volume is being, or was, filled with. The claim must be held by the binding's instance.
@@ -42,6 +48,9 @@ func RecordContent(ctx context.Context, claims Claims, ref Ref, by volume.Bindin
 		r, _ := find(Look(claim), by.ID)
 		if !slices.ContainsFunc(r.Nonces, func(nonce string) bool { return volume.InstanceOf(nonce) == by.Instance }) {
 			return nil, fmt.Errorf("the %s is not reserved for the binding %s any more. Apply that again", ref, by.ID)
+		}
+		if _, err := ContentOf(claim); err != nil {
+			return nil, err
 		}
 		c.Binding, c.ClaimUID = by.ID, string(claim.UID)
 		text, _ := json.Marshal(c) // strings can always be marshaled
@@ -53,10 +62,11 @@ func RecordContent(ctx context.Context, claims Claims, ref Ref, by volume.Bindin
 // ForgetContent removes the record of the content that was filled by a binding. It is no error if there is none, or the claim is gone.
 func ForgetContent(ctx context.Context, claims Claims, ref Ref, by volume.BindingRef) error {
 	err := changeContent(ctx, claims, ref, func(claim *corev1.PersistentVolumeClaim) (*string, error) {
-		if value, ok := claim.Annotations[contentKey]; ok && ContentOf(claim).Binding != by.ID {
-			return &value, nil
+		is, err := ContentOf(claim)
+		if value, ok := claim.Annotations[contentKey]; ok && is.Binding != by.ID {
+			return &value, err
 		}
-		return nil, nil
+		return nil, err
 	})
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -3,8 +3,10 @@ package reservation
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -66,13 +68,15 @@ func TestRecordContent(t *testing.T) {
 		}
 	}
 	want := Content{Binding: "fill", Generation: "g", Digest: "sha256:ab", ClaimUID: "uid-1"}
-	if got := ContentOf(claims.claim); got != want || claims.writes != 2 {
+	if got, err := ContentOf(claims.claim); got != want || err != nil || claims.writes != 2 {
 		t.Errorf("recorded is %+v, with %d writes", got, claims.writes)
 	}
-	if err := ForgetContent(t.Context(), claims, golden, volume.BindingRef{ID: "other"}); err != nil || ContentOf(claims.claim) != want {
+	err := ForgetContent(t.Context(), claims, golden, volume.BindingRef{ID: "other"})
+	if got, _ := ContentOf(claims.claim); err != nil || got != want {
 		t.Errorf("another binding has removed the record: %v", err)
 	}
-	if err := ForgetContent(t.Context(), claims, golden, by); err != nil || ContentOf(claims.claim) != (Content{}) {
+	err = ForgetContent(t.Context(), claims, golden, by)
+	if got, _ := ContentOf(claims.claim); err != nil || got != (Content{}) {
 		t.Errorf("the record is left: %v", err)
 	}
 	claims.claim = nil
@@ -84,8 +88,41 @@ func TestRecordContent(t *testing.T) {
 // The annotation of a claim that was created again from a backup is that of the former one.
 func TestContentOf_OtherClaim(t *testing.T) {
 	for _, text := range []string{"", "{", `{"binding":"fill","generation":"g","claimUID":"uid-0"}`} {
-		if got := ContentOf(annotatedClaim(map[string]string{contentKey: text})); got != (Content{}) {
-			t.Errorf("%q is %+v", text, got)
+		if got, err := ContentOf(annotatedClaim(map[string]string{contentKey: text})); got != (Content{}) || err != nil {
+			t.Errorf("%q is %+v, %v", text, got, err)
+		}
+	}
+}
+
+// What a newer provider has recorded of a content is not "no content": nothing replaces or removes it.
+func TestContentOf_NewerProvider(t *testing.T) {
+	fill := binding("fill", "nonce-of-fill", volume.WriteExclusive)
+	by := volume.BindingRef{ID: "fill", Instance: volume.InstanceOf(fill.Nonce)}
+	for _, text := range []string{
+		`{"version":2,"binding":"fill","generation":"g","claimUID":"uid-1"}`, `{"version":2,"binding":["fill"]}`, `{"version":2}`,
+	} {
+		claims := newClaims()
+		if err := Reserve(t.Context(), claims, golden, fill, free); err != nil {
+			t.Fatal(err)
+		}
+		claims.claim.Annotations[contentKey] = text
+		writes := claims.writes
+		got, err := ContentOf(claims.claim)
+		for name, err := range map[string]error{
+			"read":   err,
+			"record": RecordContent(t.Context(), claims, golden, by, Content{Generation: "h"}),
+			"forget": ForgetContent(t.Context(), claims, golden, by),
+		} {
+			if !errors.Is(err, newer.Err) || !strings.Contains(err.Error(), golden.String()) {
+				t.Errorf("%s %s: %v", name, text, err)
+			}
+		}
+		if got != (Content{}) || claims.writes != writes || claims.claim.Annotations[contentKey] != text {
+			t.Errorf("%s is %+v, and was changed to %s", text, got, claims.claim.Annotations[contentKey])
+		}
+		var held *HeldError
+		if err := Reserve(t.Context(), claims, golden, binding("read", "n2", volume.ReadShared), free); !errors.As(err, &held) {
+			t.Errorf("%s lets another binding read the claim: %v", text, err)
 		}
 	}
 }

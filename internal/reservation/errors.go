@@ -94,6 +94,16 @@ func (e *HeldError) Error() string {
 	return text.String() + guide.See + "reservations#releasing-by-hand"
 }
 
+// Unwrap are the reasons why records of holders can't be parsed.
+func (e *HeldError) Unwrap() (all []error) {
+	for _, h := range e.Holders {
+		if h.Unreadable != nil {
+			all = append(all, h.Unreadable)
+		}
+	}
+	return all
+}
+
 // TwoStatesError is the error of a claim that is held by another binding of the same owner and name, which is in another state.
 type TwoStatesError struct {
 	Claim  Ref

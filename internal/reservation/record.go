@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -32,7 +33,7 @@ type Record struct {
 	ClaimUID string
 	// Remade is whether the claim was recreated and the binding has not adopted the new one yet.
 	Remade bool
-	// Unreadable is why the record can't be parsed; nil if it can. Such a record belongs to an unknown holder, with an unknown mode.
+	// Unreadable is why the record can't be parsed, as newer.Err; nil if it can. Such a record belongs to an unknown holder, with an unknown mode.
 	Unreadable error
 }
 
@@ -85,6 +86,15 @@ func Last(claim *corev1.PersistentVolumeClaim, id, nonce string) bool {
 	return slices.Index(r.Nonces, nonce) == len(r.Nonces)-1
 }
 
+// CheckReadable is why the record of a binding can't be parsed; nil if it can, or there is none.
+func CheckReadable(claim *corev1.PersistentVolumeClaim, id string) error {
+	r, _ := find(Look(claim), id)
+	if r.Unreadable == nil {
+		return nil
+	}
+	return fmt.Errorf("the record %s%s of the %s can't be read: %w", keyPrefix, id, refOf(claim), r.Unreadable)
+}
+
 func find(records []Record, id string) (Record, bool) {
 	i := slices.IndexFunc(records, func(r Record) bool { return r.ID == id })
 	if i < 0 {
@@ -95,7 +105,10 @@ func find(records []Record, id string) (Record, bool) {
 
 func parse(id, value string) Record {
 	var s stored
-	err := json.Unmarshal([]byte(value), &s)
+	err := newer.JSON([]byte(value))
+	if err == nil {
+		err = json.Unmarshal([]byte(value), &s)
+	}
 	if err == nil {
 		err = s.check()
 	}

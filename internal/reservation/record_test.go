@@ -1,6 +1,8 @@
 package reservation
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -9,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -53,6 +56,38 @@ func TestLook_UnreadableRecordCounts(t *testing.T) {
 	}
 }
 
+// What a newer provider has written holds the claim, whatever else it says, and stays as it is.
+func TestReserve_LeavesRecordsOfNewerProvider(t *testing.T) {
+	whole := binding("a", "n1", volume.ReadShared).record().value()
+	for _, value := range []string{
+		strings.Replace(whole, "{", `{"version":2,`, 1),
+		strings.Replace(whole, `["n1"]`, `{"n1":true},"version":2`, 1),
+		strings.Replace(whole, "uid-1", `uid-0","version":"1.1`, 1), // where this version has the UID of the claim, it may have anything
+	} {
+		for _, id := range []string{"a", "b"} {
+			claims := newClaims(Finalizer)
+			claims.claim.Annotations = map[string]string{keyPrefix + "a": value}
+			for name, err := range map[string]error{
+				"reserve": Reserve(t.Context(), claims, golden, binding(id, "n1", volume.ReadShared), free),
+				"plan":    binding(id, "n1", volume.ReadShared).CheckForeign(claims.claim, ""),
+				"release": Release(t.Context(), claims, golden, "a", "n1", "uid-1"),
+				"end":     End(t.Context(), claims, golden, "a", "n1", "uid-1"),
+				"look":    CheckReadable(claims.claim, "a"),
+			} {
+				if !errors.Is(err, newer.Err) || !strings.Contains(err.Error(), newer.Err.Error()) || !strings.Contains(err.Error(), golden.String()) {
+					t.Errorf("%s of %s beside %s: %v", name, id, value, err)
+				}
+			}
+			if claims.writes > 0 || claims.claim.Annotations[keyPrefix+"a"] != value {
+				t.Errorf("%s was changed to %s", value, claims.claim.Annotations[keyPrefix+"a"])
+			}
+			if err := Release(t.Context(), claims, golden, "b", "n1", "uid-1"); err != nil || !slices.Contains(claims.claim.Finalizers, Finalizer) {
+				t.Errorf("the claim is left without its finalizer: %v", err)
+			}
+		}
+	}
+}
+
 func FuzzLook(f *testing.F) {
 	f.Add("a", binding("a", "n1", volume.ReadShared).record().value())
 	f.Add("a", ofUID("uid-0", binding("a", "n1", volume.WriteExclusive).record()).value())
@@ -71,7 +106,7 @@ func FuzzLook(f *testing.F) {
 		}
 		// A record that holds the claim in any way conflicts with a write-exclusive binding.
 		other := binding(id+"-other", "n1", volume.WriteExclusive)
-		if against := other.conflicting(Look(claim), Content{}); len(against) != 1 {
+		if against := other.conflicting(claim); len(against) != 1 {
 			t.Errorf("%q is in nobody's way", value)
 		}
 	})

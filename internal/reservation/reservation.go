@@ -100,7 +100,7 @@ func (b Binding) CheckForeign(claim *corev1.PersistentVolumeClaim, former string
 	if err := b.check(claim); err != nil {
 		return err
 	}
-	against := slices.DeleteFunc(b.conflicting(Look(claim), ContentOf(claim)), func(r Record) bool {
+	against := slices.DeleteFunc(b.conflicting(claim), func(r Record) bool {
 		return r.Unreadable == nil && (r.Owner == b.Owner || r.Owner == former)
 	})
 	if len(against) > 0 {
@@ -122,12 +122,11 @@ func (b Binding) check(claim *corev1.PersistentVolumeClaim) error {
 
 // resolveRecord returns the record for b, or the error with its conflicting holders.
 func (b Binding) resolveRecord(ctx context.Context, claim *corev1.PersistentVolumeClaim, resolve ResolveConflict) (Record, error) {
-	records := Look(claim)
-	if against := b.conflicting(records, ContentOf(claim)); len(against) > 0 {
+	if against := b.conflicting(claim); len(against) > 0 {
 		return Record{}, heldError(claim, b.Mode, against)
 	}
 	mine := Record{ID: b.ID, Owner: b.Owner, Name: b.Name, Nonces: []string{b.Nonce}, Mode: b.Mode, ClaimUID: b.ClaimUID, Remade: b.Remade}
-	there, ok := find(records, b.ID)
+	there, ok := find(Look(claim), b.ID)
 	if !ok {
 		return mine, nil
 	}
@@ -187,10 +186,11 @@ func (s HolderState) of(nonces []string) (users []string) {
 	return users
 }
 
-// conflicting returns the records that exclude b. Shared access must be in the same mode, unless one binding has filled the claim for the
+// conflicting returns the records on a claim that exclude b. Shared access must be in the same mode, unless one binding has filled the claim for the
 // other, an unreadable record may have any mode, and a record with b's id must be of the same owner and name, which needs an owner.
-func (b Binding) conflicting(records []Record, content Content) (against []Record) {
-	for _, r := range records {
+func (b Binding) conflicting(claim *corev1.PersistentVolumeClaim) (against []Record) {
+	content, _ := ContentOf(claim) // one that can't be read lets none share the claim
+	for _, r := range Look(claim) {
 		sharing := r.Mode == b.Mode && b.Mode != volume.WriteExclusive || content.isFiller(b, r)
 		if r.ID == b.ID {
 			sharing = slices.Contains(r.Nonces, b.Nonce) || b.Owner != "" && r.Owner == b.Owner && r.Name == b.Name

@@ -128,7 +128,7 @@ func (r *binding) recorded(ctx context.Context, ref claim.Ref, id string) (own p
 			return privateStateOf(record), true, nil
 		}
 	}
-	return own, false, nil
+	return own, false, reservation.CheckReadable(there, id)
 }
 
 // privateStateOf is the private state of the binding in a claim's record, of the last instance if there are several.

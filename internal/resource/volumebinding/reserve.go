@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -193,6 +194,9 @@ func (r *binding) others(ctx context.Context, m model, own privateState) (found 
 			found.owners = append(found.owners, record.Owner)
 			continue
 		}
+		if errors.Is(record.Unreadable, newer.Err) { // before a machine is detached, or the secret removed
+			return found, fmt.Errorf("the %s is held by %s", ref, record)
+		}
 		if record.Unreadable != nil {
 			continue
 		}
@@ -249,6 +253,10 @@ func (r *binding) refreshReservation(ctx context.Context, state *model, own priv
 	}
 	if string(claim.UID) != held.ClaimUID {
 		state.Reserved = types.BoolValue(claim.Status.Phase != corev1.ClaimBound) // an unbound claim can't be reserved yet
+		return
+	}
+	if err := reservation.CheckReadable(claim, held.ID); err != nil {
+		diags.AddAttributeWarning(sourcePath.AtName(claimSource), "The reservation can't be read", err.Error())
 		return
 	}
 	mode := reservation.Held(claim, held.ID, held.Nonce)

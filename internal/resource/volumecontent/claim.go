@@ -48,10 +48,10 @@ func (c claimed) read(ctx context.Context) (is reservation.Content, err error) {
 	if err != nil {
 		return is, err
 	}
-	if is = reservation.ContentOf(claim); is.Binding != c.ref.ID {
-		return reservation.Content{}, nil
+	if is, err = reservation.ContentOf(claim); is.Binding != c.ref.ID {
+		return reservation.Content{}, err
 	}
-	return is, nil
+	return is, err
 }
 
 func (c claimed) record(ctx context.Context, is reservation.Content) error {
