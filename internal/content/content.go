@@ -20,6 +20,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -218,6 +219,9 @@ func (m *Creator) staleNames(ctx context.Context, h Host, s Spec) (names []strin
 			continue // another process is creating it
 		}
 		note, ok, err := domainxml.ParseJournal(d.Stored)
+		if errors.Is(err, newer.Err) {
+			continue // it keeps its volume, and this one gets another name
+		}
 		if err != nil {
 			return nil, err
 		}

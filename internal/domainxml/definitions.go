@@ -9,7 +9,8 @@ type Definitions struct {
 	Live, Saved, Stored *Domain
 }
 
-// ReadDefinitions parses the XML of a domain; empty where it has none.
+// ReadDefinitions parses the XML of a domain; empty where it has none. Unlike by Read, a domain of a newer provider is read as far as it can
+// be: it must not keep the others of its host from being read.
 func ReadDefinitions(name, uuid, live, saved, stored string) (d Definitions, err error) {
 	d = Definitions{Name: name, UUID: uuid}
 	for _, from := range []struct {
@@ -19,7 +20,7 @@ func ReadDefinitions(name, uuid, live, saved, stored string) (d Definitions, err
 		if from.text == "" {
 			continue
 		}
-		if *from.to, err = Read(from.text); err != nil {
+		if *from.to, err = read(from.text); err != nil {
 			return d, fmt.Errorf("domain %s: %w", name, err)
 		}
 	}

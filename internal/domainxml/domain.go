@@ -1,9 +1,14 @@
 package domainxml
 
 import (
+	"errors"
 	"fmt"
+	"html"
+	"regexp"
 
 	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 )
 
 // Domain is the XML of a domain, stored or live, that was read once. Its methods change nothing.
@@ -11,19 +16,45 @@ type Domain struct {
 	text     string
 	xml      *libvirtxml.Domain
 	metadata machineMetadata
+	newer    error
 }
 
-// Read reads the XML of a domain, which libvirt or Build has written.
+// Read reads the XML of a domain, which libvirt or Build has written. One whose metadata a newer provider has written is newer.Err.
 func Read(text string) (*Domain, error) {
+	d, err := read(text)
+	if err == nil {
+		err = d.newer
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// read is Read that leaves out the metadata of a newer provider.
+func read(text string) (*Domain, error) {
 	x, err := Unmarshal(text)
 	if err != nil {
 		return nil, err
 	}
 	metadata, err := parseMetadata(x)
+	if errors.Is(err, newer.Err) {
+		return &Domain{text: text, xml: x, newer: err}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &Domain{text, x, metadata}, nil
+	return &Domain{text: text, xml: x, metadata: metadata}, nil
+}
+
+// Newer is newer.Err for a domain whose metadata a newer provider has written: only its devices can be read.
+func (d *Domain) Newer() error { return d.newer }
+
+// MayName reports whether the domain's metadata, of whatever version, have a name as a value, or at the end of a path. The device that a
+// journal names is XML in XML.
+func (d *Domain) MayName(name string) bool {
+	named := regexp.MustCompile(`["'>/]` + regexp.QuoteMeta(name) + `["'<?]`)
+	return d.xml.Metadata != nil && named.MatchString(html.UnescapeString(html.UnescapeString(d.xml.Metadata.XML)))
 }
 
 // Metadata is virtclaim's metadata of the domain, which is empty for a domain that virtclaim does not manage.

@@ -1,6 +1,7 @@
 package domainxml
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -11,11 +12,15 @@ import (
 
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // Namespace is the XML namespace of virtclaim's element in a domain's <metadata>.
-const Namespace = "https://virtclaim.io/libvirt/domain/1"
+const Namespace = namespaces + "1"
+
+// namespaces is the beginning of those of all versions.
+const namespaces = "https://virtclaim.io/libvirt/domain/"
 
 // The phases of a machine.
 const (
@@ -213,18 +218,20 @@ func unreadable(d *libvirtxml.Domain, err error) error {
 		"%[1]s %[3]s --remove --config (and --live if it runs)", d.Name, err, Namespace)
 }
 
-// splitMetadata cuts virtclaim's element out of the domain's metadata.
+// splitMetadata cuts virtclaim's element out of the domain's metadata. The error of one of another version is newer.Err, also beside one of
+// this version.
 func splitMetadata(d *libvirtxml.Domain) (others, ours string, err error) {
 	if d.Metadata == nil {
 		return "", "", nil
 	}
 	text := d.Metadata.XML
+	others = text
 	dec := xml.NewDecoder(strings.NewReader(text))
 	for {
 		start := dec.InputOffset()
 		token, err := dec.Token()
 		if errors.Is(err, io.EOF) {
-			return text, "", nil
+			return others, ours, nil
 		}
 		if err != nil {
 			return "", "", fmt.Errorf("read the metadata of domain %s: %w", d.Name, err)
@@ -236,9 +243,15 @@ func splitMetadata(d *libvirtxml.Domain) (others, ours string, err error) {
 		if err := dec.Skip(); err != nil {
 			return "", "", fmt.Errorf("read the metadata of domain %s: %w", d.Name, err)
 		}
-		if element.Name.Space == Namespace {
-			end := dec.InputOffset()
-			return text[:start] + text[end:], text[start:end], nil
+		version, isOurs := strings.CutPrefix(element.Name.Space, namespaces)
+		if !isOurs {
+			continue
+		}
+		if err := newer.Version(cmp.Or(version, "?")); err != nil {
+			return "", "", fmt.Errorf("virtclaim's metadata of domain %s can't be read: %w", d.Name, err)
+		}
+		if end := dec.InputOffset(); ours == "" {
+			others, ours = text[:start]+text[end:], text[start:end]
 		}
 	}
 }

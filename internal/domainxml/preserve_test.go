@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newer is a domain of a libvirt with more elements than libvirtxml knows; tests change its machine in several ways.
-const newer = `<domain type='qemu' xmlns:our='https://example.org/our'><name>theirs</name><memory unit='KiB' wear='even'>131072</memory>
+// ofNewerLibvirt is a domain of a libvirt with more elements than libvirtxml knows; tests change its machine in several ways.
+const ofNewerLibvirt = `<domain type='qemu' xmlns:our='https://example.org/our'><name>theirs</name><memory unit='KiB' wear='even'>131072</memory>
 	<cputune><vcpupin vcpu='0' cpuset='0'/><vcpupin vcpu='1' cpuset='1' soft='a&amp;b'/></cputune>
 	<features><acpi/><moonlight state='on'/></features><lunar phase='full'><tide>high</tide></lunar><our:note about='it'/>
 	<devices><disk type='file' device='disk'><driver name='qemu' type='raw' lanes='2'/><source file='/a' since='1999'/><target dev='vda' bus='virtio'/></disk>
@@ -20,7 +20,7 @@ const newer = `<domain type='qemu' xmlns:our='https://example.org/our'><name>the
 	<teleporter model='tx'/></devices></domain>`
 
 func TestPreserve_UnknownElements(t *testing.T) {
-	m, err := Parse(newer)
+	m, err := Parse(ofNewerLibvirt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestPreserve_UnknownElements(t *testing.T) {
 	m.Disks["vdb"] = Disk{Device: Fixed, Bus: "virtio", Volume: local("other", "g1")}
 	m.Interfaces = map[string]Interface{"net1": m.Interfaces["net1"], "net0": m.Interfaces["net0"], "lan": {Bridge: "br1", Model: "virtio"}}
 	m.Graphics = &Graphics{Type: Spice, Listen: "127.0.0.1"}
-	text, err := domain(t, newer).Update(m)
+	text, err := domain(t, ofNewerLibvirt).Update(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestPreserve_UnknownElements(t *testing.T) {
 }
 
 func TestUnsupported_NamesUnknownElements(t *testing.T) {
-	names, err := domain(t, newer).Unsupported()
+	names, err := domain(t, ofNewerLibvirt).Unsupported()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func Users(ctx context.Context, key string, h Looker, image volume.Image) ([]Use
 // UsersAmong is Users among listed domains.
 func UsersAmong(ctx context.Context, key string, h Looker, domains []domainxml.Definitions, image volume.Image) (all []Use, err error) {
 	image.Generation, image.Hosts = "", []string{key}
-	return search{key: key, h: h, isIt: func(i volume.Image) bool {
+	return search{key: key, h: h, name: image.Name, isIt: func(i volume.Image) bool {
 		i.Generation, i.Hosts = "", []string{key}
 		return volume.Overlap(image, i)
 	}}.among(ctx, domains)
@@ -84,6 +84,7 @@ func UsersAmong(ctx context.Context, key string, h Looker, domains []domainxml.D
 type search struct {
 	key  string // the host's
 	h    Looker
+	name string // the image's
 	isIt func(volume.Image) bool
 }
 
@@ -135,7 +136,7 @@ func (s search) usesIn(ctx context.Context, d domainxml.Definitions, from *domai
 		return nil, nil
 	}
 	_, isCopy, err := from.Journal()
-	if err != nil {
+	if err != nil && from.Newer() == nil {
 		return nil, fmt.Errorf("domain %s on host %s: %w", d.Name, s.key, err)
 	}
 	for _, a := range from.Attached() {
@@ -160,6 +161,9 @@ func (s search) usesIn(ctx context.Context, d domainxml.Definitions, from *domai
 				break
 			}
 		}
+	}
+	if err := from.Newer(); err != nil && (len(found) > 0 || from.MayName(s.name)) { // an unknown holder, in an unknown mode
+		return nil, fmt.Errorf("%w: domain %s on host %s may use %s: %w", ErrInUse, d.Name, s.key, s.name, err)
 	}
 	return found, nil
 }

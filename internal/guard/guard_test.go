@@ -11,6 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -307,6 +308,35 @@ func TestUsers_UndescribedVolume(t *testing.T) {
 	for name, want := range map[string]int{"/ssd/other": 0, "/hostile/data": 1} {
 		if uses, err := guard.Users(t.Context(), "a", h, volume.Image{Type: "file", Name: name, Hosts: []string{"a"}}); err != nil || len(uses) != want {
 			t.Errorf("%s: %v, %v", name, uses, err)
+		}
+	}
+}
+
+// What a domain of a newer provider has, or only names, is used by an unknown holder: no machine gets it, and nothing takes it away. Other
+// storage of its host is not blocked.
+func TestUsers_NewerProvider(t *testing.T) {
+	ours := machine(t, "me", "virtio", 2, image("/ssd/data", "g"), image("/ssd/golden", "h"))
+	for _, d := range []*string{&ours.Stored, &ours.Live} {
+		*d = strings.NewReplacer("libvirt/domain/1", "libvirt/domain/2", "</metadata>",
+			`<a:copy to="/ssd/elsewhere" xmlns:a="https://example.com/"/></metadata>`).Replace(*d)
+	}
+	off, saved := ours, ours
+	off.Live, saved.Live, saved.Saved, saved.Stored = "", "", ours.Stored, "<domain/>"
+	for state, d := range map[string]host.Domain{"runs": ours, "is off": off, "is saved": saved} {
+		h := &fakeHost{domains: []host.Domain{d}}
+		for name, used := range map[string]bool{
+			"/ssd/data": true, "/ssd/golden": true, "/ssd/root": true, "/ssd/elsewhere": true, "/ssd/other": false, "/ssd": false,
+		} {
+			wanted := image(name, "")
+			wanted.AccessMode = volume.ReadShared
+			uses, err := guard.Users(t.Context(), "a", h, wanted)
+			isRefused := errors.Is(err, guard.ErrInUse) && errors.Is(err, newer.Err) && strings.Contains(err.Error(), "domain web on host a")
+			if len(uses) > 0 || isRefused != used || !used && err != nil {
+				t.Errorf("it %s: %s: %v, %v", state, name, uses, err)
+			}
+			if err := detach(t, map[string]guard.Host{"a": h}, wanted, []string{"me"}); used == (err == nil) || len(h.done) > 0 {
+				t.Errorf("it %s: %s was detached: %v, %v", state, name, err, h.done)
+			}
 		}
 	}
 }
