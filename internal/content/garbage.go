@@ -110,6 +110,9 @@ func (g *garbage) collect(ctx context.Context, name string) (below string, err e
 	if err := g.creator.checkHeld(ctx, g.key, g.host); err != nil { // reading all headers may have taken longer than the lock's lease
 		return "", err
 	}
+	if _, _, err := recordOf(ctx, g.host, baseUsage(g.pool, name)); err != nil { // as that of a newer provider
+		return "", err
+	}
 	if err := forgetBase(ctx, g.host, g.pool, name); err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -66,7 +67,7 @@ func noted(ctx context.Context, h ledger, v host.StorageVolume) (entry, error) {
 	return entry{id: id}, nil
 }
 
-// descriptionOf is the description of a secret; empty when there is none.
+// descriptionOf is the description of a secret; empty when there is none. Its error is newer.Err for one that a newer provider has written.
 func descriptionOf(ctx context.Context, h ledger, id string) (string, error) {
 	text, err := h.SecretXML(ctx, id)
 	if err != nil {
@@ -75,6 +76,9 @@ func descriptionOf(ctx context.Context, h ledger, id string) (string, error) {
 	var secret libvirtxml.Secret
 	if err := secret.Unmarshal(text); err != nil {
 		return "", fmt.Errorf("read the secret %s: %w", id, err)
+	}
+	if err := newer.Description(secret.Description); err != nil {
+		return "", fmt.Errorf("the libvirt secret %s (%q) can't be read: %w", id, secret.Description, err)
 	}
 	return secret.Description, nil
 }

@@ -11,6 +11,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -127,7 +128,7 @@ func define(ctx context.Context, s Store, r Record, kind string) error {
 	return s.DefineSecret(ctx, xml)
 }
 
-// Get reads the description of a binding's secret; host.ErrNotFound if there is none.
+// Get reads the description of a binding's secret; host.ErrNotFound if there is none, newer.Err for one of a newer provider.
 func Get(ctx context.Context, s Store, id string) (Record, error) {
 	xml, err := s.SecretXML(ctx, id)
 	if err != nil {
@@ -136,6 +137,9 @@ func Get(ctx context.Context, s Store, id string) (Record, error) {
 	var parsed libvirtxml.Secret
 	if err := parsed.Unmarshal(xml); err != nil {
 		return Record{}, fmt.Errorf("read the description of secret %s: %w", id, err)
+	}
+	if err := newer.Description(parsed.Description); err != nil {
+		return Record{}, fmt.Errorf("the libvirt secret %s can't be read: %w", id, err)
 	}
 	return parse(id, parsed.Description)
 }

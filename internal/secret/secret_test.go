@@ -9,6 +9,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -201,6 +202,28 @@ func TestRemove_ForeignSecretsStay(t *testing.T) {
 		if s.xml[id] != text || s.value[id] != "theirs" {
 			t.Errorf("%q was changed", description)
 		}
+	}
+}
+
+// A secret that a newer provider has written keeps its description and its value.
+func TestPut_NewerProvider(t *testing.T) {
+	s := newStub()
+	if _, err := Put(t.Context(), s, record, credentials); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(s.xml[id], "</description>", " (version 2)</description>", 1)
+	s.xml[id] = text
+	next := record
+	next.Nonce, next.Version = "n2", "8"
+	_, read := Get(t.Context(), s, id)
+	undo, put := Put(t.Context(), s, next, volume.Credentials{Type: "iscsi", Secret: []byte("next")})
+	for name, err := range map[string]error{"get": read, "put": put, "remove": Remove(t.Context(), s, id, "n1")} {
+		if !errors.Is(err, newer.Err) || !strings.Contains(err.Error(), id) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if undo != nil || s.xml[id] != text || s.value[id] != "top-secret" {
+		t.Errorf("it was changed to %s, with the value %q", s.xml[id], s.value[id])
 	}
 }
 

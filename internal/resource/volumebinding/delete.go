@@ -12,6 +12,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -164,8 +165,12 @@ func (r *binding) isSuperseded(ctx context.Context, state model, own privateStat
 		if err != nil {
 			return false, err
 		}
-		if is, err := secret.Get(ctx, h, state.ID.ValueString()); err == nil && is.Nonce != own.Nonce {
+		is, err := secret.Get(ctx, h, state.ID.ValueString())
+		switch {
+		case err == nil && is.Nonce != own.Nonce:
 			return true, nil
+		case errors.Is(err, newer.Err): // before a machine is detached
+			return false, fmt.Errorf("host %s: %w", key, err)
 		}
 	}
 	others, err := r.others(ctx, state, own)
