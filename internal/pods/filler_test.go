@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/podwire"
 )
 
@@ -307,6 +308,21 @@ func TestPod_LeftOver(t *testing.T) {
 	f.did, f.pod, f.secret = nil, &corev1.Pod{}, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{Label: "other"}}}
 	if err := testFiller(f).Remove(t.Context()); err != nil || len(f.did) > 0 {
 		t.Errorf("%v %v", f.did, err)
+	}
+}
+
+// What a newer provider has left stays, and the claim is not filled beside it.
+func TestPod_OfNewerProvider(t *testing.T) {
+	meta := testFiller(nil).managed().Meta()
+	meta.Annotations = map[string]string{newer.Annotation: "2"}
+	for _, f := range []*fakeCluster{{pod: &corev1.Pod{ObjectMeta: meta}}, {secret: &corev1.Secret{ObjectMeta: meta}}} {
+		f.becomes, f.state = ready, "empty"
+		_, upload := testFiller(f).Upload(t.Context(), open(nil), nil)
+		for _, err := range []error{upload, testFiller(f).Remove(t.Context())} {
+			if !errors.Is(err, newer.Err) || !strings.Contains(err.Error(), testFiller(nil).managed().String()) || len(f.did) > 0 {
+				t.Errorf("%v, and it did %v", err, f.did)
+			}
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 )
 
@@ -56,6 +57,15 @@ func (p Pod) Meta() metav1.ObjectMeta {
 
 // Owns is whether an object has the pod's label.
 func (p Pod) Owns(o metav1.Object) bool { return o.GetLabels()[p.Label] == p.Owner }
+
+// Check is newer.Err for an object with the pod's label that a newer provider has made.
+func (p Pod) Check(o metav1.Object) error {
+	err := newer.Version(o.GetAnnotations()[newer.Annotation])
+	if err == nil || !p.Owns(o) {
+		return nil
+	}
+	return fmt.Errorf("the %s, or its Secret, can't be read: %w", p, err)
+}
 
 // AwaitReady waits until the pod is ready. The error of one that can't be has what Kubernetes and its container say.
 func (p Pod) AwaitReady(ctx context.Context, pod *corev1.Pod) error {
@@ -123,6 +133,9 @@ func (p Pod) Explain(ctx context.Context, pod *corev1.Pod, err error) error {
 // Remove removes the pod and its Secret, and waits until the container has ended.
 func (p Pod) Remove(ctx context.Context) error {
 	pod, err := p.Cluster.Pod(ctx, p.Namespace, p.Name)
+	if err == nil {
+		err = p.Check(pod)
+	}
 	if err == nil && p.Owns(pod) {
 		err = p.Cluster.DeletePod(ctx, pod)
 	}
@@ -130,6 +143,9 @@ func (p Pod) Remove(ctx context.Context) error {
 		return err
 	}
 	s, err := p.Cluster.Secret(ctx, p.Namespace, p.Name)
+	if err == nil {
+		err = p.Check(s)
+	}
 	if err == nil && p.Owns(s) {
 		err = p.Cluster.DeleteSecret(ctx, s)
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/programs/volume/iscsi"
 )
 
@@ -103,7 +104,7 @@ func (p *provisioner) loadTarget() error {
 		p.record = targetRecord{Name: "iqn.2026-01.io.virtclaim:" + strings.ToLower(rand.Text())}
 		err = p.saveTarget()
 	case err == nil:
-		err = json.Unmarshal(text, &p.record)
+		err = cmp.Or(newer.JSON(text), json.Unmarshal(text, &p.record))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", targetFile, err)
@@ -133,7 +134,7 @@ func (p *provisioner) resume(path string) error {
 		return err
 	}
 	v := &provisioned{}
-	if err := json.Unmarshal(text, v); err != nil {
+	if err := cmp.Or(newer.JSON(text), json.Unmarshal(text, v)); err != nil {
 		return fmt.Errorf("%s: %w", volumeRecord, err)
 	}
 	if p.path(volumePrefix, v.Key) != path || v.Serial == "" {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/programs/volume/iscsi"
 )
 
@@ -212,5 +213,52 @@ func TestProvision_LostVolume(t *testing.T) {
 	again := provisioner{folder: p.folder}
 	if err := again.load(); err == nil || !strings.Contains(err.Error(), "has 512 bytes") {
 		t.Errorf("%v", err)
+	}
+}
+
+// The records of a newer version are not taken for those of this one: the target would serve a volume as another one, or write less.
+func TestProvision_NewerRecords(t *testing.T) {
+	withSecret(t)
+	p := startProvision(t, inMemory(t))
+	p.mustAsk(t, http.StatusCreated, http.MethodPut, "/volume?size=1Mi", "one")
+	if code := p.end(); code != 0 {
+		t.Error(code)
+	}
+	for _, path := range []string{filepath.Join(p.folder, targetFile), filepath.Join(volumeFolder(p.folder, "one"), volumeRecord)} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.Replace(string(text), "{", `{"version":2,`, 1)
+		if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again := provisioner{folder: p.folder}
+		err = again.load()
+		for _, v := range again.volumes {
+			_ = v.disk.Close()
+		}
+		if !errors.Is(err, newer.Err) || !strings.Contains(err.Error(), filepath.Base(path)) {
+			t.Errorf("%s: %v", path, err)
+		}
+		if now, err := os.ReadFile(path); err != nil || string(now) != changed {
+			t.Errorf("%s was changed to %s, %v", path, now, err)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a newer version has recorded beside a disk is not believed, so that the claim has content of which nothing is known.
+func TestReadRecord_NewerVersion(t *testing.T) {
+	folder := t.TempDir()
+	for text, want := range map[string]bool{`{"digest":"sha256:ab"}`: true, `{"version":2,"digest":"sha256:ab"}`: false} {
+		if err := os.WriteFile(filepath.Join(folder, recordFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if f, ok := readRecord(folder); ok != want {
+			t.Errorf("%s is %+v, %v", text, f, ok)
+		}
 	}
 }

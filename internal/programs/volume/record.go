@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/podwire"
 )
 
@@ -55,7 +56,7 @@ func readRecord(path string) (f podwire.Filled, ok bool) {
 		return f, false
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxRecord))
-	return f, err == nil && json.Unmarshal(text, &f) == nil
+	return f, err == nil && newer.JSON(text) == nil && json.Unmarshal(text, &f) == nil
 }
 
 // removeRecord removes the record of a volume.

@@ -76,6 +76,9 @@ func (p Pod) Start(ctx context.Context, mayReplace func() error) (isNew bool, er
 		return false, err
 	}
 	pod, err := p.Cluster.Pod(ctx, p.Namespace, p.Name())
+	if err == nil {
+		err = p.managed().Check(pod)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		isNew, pod = true, nil
@@ -162,6 +165,9 @@ func (p Pod) hasSecret(ctx context.Context) (bool, error) {
 	s, err := p.Cluster.Secret(ctx, p.Namespace, p.Name())
 	if apierrors.IsNotFound(err) {
 		return false, nil
+	}
+	if err == nil {
+		err = p.managed().Check(s)
 	}
 	if err == nil && (!p.managed().Owns(s) || len(s.Data[tokenKey]) == 0) {
 		err = fmt.Errorf("the Secret %s/%s was not made by virtclaim, or was changed. Remove it, or give the binding another name",

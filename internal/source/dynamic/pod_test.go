@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/podwire"
 )
 
@@ -104,6 +105,9 @@ func TestPod_Start(t *testing.T) {
 		return p
 	}
 	secret := &corev1.Secret{ObjectMeta: testPod(nil).meta(), Data: map[string][]byte{tokenKey: []byte("a")}}
+	newerPod := there("1", corev1.PodStatus{Phase: corev1.PodFailed})
+	newerPod.Annotations[newer.Annotation] = "2"
+	newerSecret := &corev1.Secret{ObjectMeta: *newerPod.ObjectMeta.DeepCopy(), Data: secret.Data}
 	foreign := there("2", readyStatus)
 	foreign.Labels = nil
 	tests := map[string]struct {
@@ -124,6 +128,8 @@ func TestPod_Start(t *testing.T) {
 		"a Secret that is gone":      {pod: there("2", readyStatus), wrong: "not now"},
 		"another pod of the name":    {pod: foreign, secret: secret, wrong: "was not made by virtclaim"},
 		"another Secret of the name": {secret: &corev1.Secret{}, wrong: "was not made by virtclaim"},
+		"a newer provider's pod":     {pod: newerPod, secret: secret, mayReplace: true, wrong: newer.Err.Error()},
+		"a newer provider's Secret":  {pod: there("1", readyStatus), secret: newerSecret, mayReplace: true, wrong: newer.Err.Error()},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
