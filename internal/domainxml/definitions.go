@@ -9,8 +9,8 @@ type Definitions struct {
 	Live, Saved, Stored *Domain
 }
 
-// ReadDefinitions parses the XML of a domain; empty where it has none. Unlike by Read, a domain of a newer provider is read as far as it can
-// be: it must not keep the others of its host from being read.
+// ReadDefinitions parses the XML of a domain; empty where it has none. Unlike by Read, a domain of a newer provider is read as far as it
+// can be: it must not keep the others of its host from being read.
 func ReadDefinitions(name, uuid, live, saved, stored string) (d Definitions, err error) {
 	d = Definitions{Name: name, UUID: uuid}
 	for _, from := range []struct {

@@ -33,7 +33,8 @@ type Record struct {
 	ClaimUID string
 	// Remade is whether the claim was recreated and the binding has not adopted the new one yet.
 	Remade bool
-	// Unreadable is why the record can't be parsed, as newer.Err; nil if it can. Such a record belongs to an unknown holder, with an unknown mode.
+	// Unreadable is why the record can't be parsed, as newer.Err; nil if it can. Such a record belongs to an unknown holder, with an
+	// unknown mode.
 	Unreadable error
 }
 

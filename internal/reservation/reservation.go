@@ -186,8 +186,9 @@ func (s HolderState) of(nonces []string) (users []string) {
 	return users
 }
 
-// conflicting returns the records on a claim that exclude b. Shared access must be in the same mode, unless one binding has filled the claim for the
-// other, an unreadable record may have any mode, and a record with b's id must be of the same owner and name, which needs an owner.
+// conflicting returns the records on a claim that exclude b. Shared access must be in the same mode, unless one binding has filled the
+// claim for the other, an unreadable record may have any mode, and a record with b's id must be of the same owner and name, which needs an
+// owner.
 func (b Binding) conflicting(claim *corev1.PersistentVolumeClaim) (against []Record) {
 	content, _ := ContentOf(claim) // one that can't be read lets none share the claim
 	for _, r := range Look(claim) {
