@@ -16,8 +16,12 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/provider"
 )
 
-// version is set by the linker.
-var version = "dev"
+// Set by the linker of a release.
+var (
+	version = "dev"
+	// volumeImage is the reference, by digest, of the volume image of this version; empty outside of releases.
+	volumeImage string
+)
 
 func main() {
 	debug := flag.Bool("debug", false, "run so that a debugger can be attached")
@@ -28,7 +32,8 @@ func main() {
 	if *debug {
 		opts = append(opts, tf6server.WithManagedDebug())
 	}
-	newServer := func() tfprotov6.ProviderServer { return provider.NewServer(version) }
+	release := provider.Release{Version: version, VolumeImage: volumeImage}
+	newServer := func() tfprotov6.ProviderServer { return provider.NewServer(release) }
 	err := tf6server.Serve("registry.terraform.io/virtclaim/virtclaim", newServer, opts...)
 	runtime.KeepAlive(floor)
 	if err != nil {

@@ -7,8 +7,7 @@ terraform {
 provider "virtclaim" {
   owner = "prod-web"
   kubernetes = {
-    config_path  = "~/.kube/config"
-    volume_image = "registry.example.org/virtclaim-volume:1.0.0" # for pods that fill claims (virtclaim_volume_content)
+    config_path = "~/.kube/config"
   }
   hosts = {
     node-a = {

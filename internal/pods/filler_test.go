@@ -118,7 +118,7 @@ func terminated(phase corev1.PodPhase, code int32, message string) corev1.PodSta
 }
 
 func testFiller(f *fakeCluster) Filler {
-	return Filler{Cluster: f, Namespace: "vms", Claim: "data", Image: "registry.example.org/virtclaim-volume:1.0.0", ID: "id"}
+	return Filler{Cluster: f, Namespace: "vms", Claim: "data", Image: "ghcr.io/virtclaim/virtclaim-volume:0.1.0", ID: "id"}
 }
 
 func answer(status int, text string) *http.Response {

@@ -2,6 +2,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -24,16 +25,24 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/volumecontent"
 )
 
-type virtclaim struct{ version string }
+// Release is what the linker tells the provider.
+type Release struct {
+	// Version is shown to Terraform.
+	Version string
+	// VolumeImage is the reference of the release's volume image, the default of kubernetes.volume_image; empty outside of releases.
+	VolumeImage string
+}
 
-// New returns the constructor of the provider; version is shown to Terraform.
-func New(version string) func() provider.Provider {
-	return func() provider.Provider { return &virtclaim{version: version} }
+type virtclaim struct{ release Release }
+
+// New returns the constructor of the provider.
+func New(release Release) func() provider.Provider {
+	return func() provider.Provider { return &virtclaim{release} }
 }
 
 func (p *virtclaim) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
 	resp.TypeName = "virtclaim"
-	resp.Version = p.version
+	resp.Version = p.release.Version
 }
 
 func (p *virtclaim) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
@@ -65,7 +74,8 @@ func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest
 		return
 	}
 	b := providerdata.New(config.Owner.ValueString(), hosts, client)
-	b.ReservesClaims, b.VolumeImage = client != nil && k.reserves(), k.VolumeImage.ValueString()
+	b.ReservesClaims = client != nil && k.reserves()
+	b.VolumeImage = cmp.Or(k.VolumeImage.ValueString(), p.release.VolumeImage)
 	resp.ResourceData, resp.DataSourceData = b, b
 }
 

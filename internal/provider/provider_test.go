@@ -14,7 +14,7 @@ const maxAttributes = 150
 
 func TestProvider_SchemasAreValid(t *testing.T) {
 	var answer provider.SchemaResponse
-	p := New("test")()
+	p := New(Release{Version: "test"})()
 	p.Schema(t.Context(), provider.SchemaRequest{}, &answer)
 	if d := answer.Schema.ValidateImplementation(t.Context()); d.HasError() {
 		t.Errorf("provider: %v", d)
@@ -33,7 +33,7 @@ func TestProvider_SchemasAreValid(t *testing.T) {
 }
 
 func TestProvider_NumberOfAttributes(t *testing.T) {
-	server := NewServer("test")
+	server := NewServer(Release{Version: "test"})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil || len(schemas.Diagnostics) > 0 {
 		t.Fatal(err, schemas.Diagnostics)
@@ -56,7 +56,7 @@ func count(attributes []*tfprotov6.SchemaAttribute) int {
 }
 
 func TestProvider_EverythingIsDescribed(t *testing.T) {
-	server := NewServer("test")
+	server := NewServer(Release{Version: "test"})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ type values map[string]any
 // connection is opened: reads return the prior state, and plans succeed. Once all is known, a failed read removes nothing from state.
 func TestProvider_UnknownConfigDialsNoHost(t *testing.T) {
 	address, calls := listener(t)
-	server := NewServer("test")
+	server := NewServer(Release{Version: "test"})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func isError(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.Diag
 
 // While the provider's configuration is unknown, a data source says what could not be read, and why.
 func TestProvider_UnknownConfigReadsNoDataSource(t *testing.T) {
-	for _, create := range New("test")().DataSources(t.Context()) {
+	for _, create := range New(Release{Version: "test"})().DataSources(t.Context()) {
 		var resp datasource.ReadResponse
 		create().Read(t.Context(), datasource.ReadRequest{}, &resp)
 		if len(resp.Diagnostics) != 1 {

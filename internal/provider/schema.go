@@ -92,7 +92,8 @@ func kubernetesAttributes() map[string]schema.Attribute {
 				"Defaults to `true`.",
 		},
 		"volume_image": text("Reference of the [volume image](guides/filling-claims.md), by which pods fill claims (`via.pod` of " +
-			"`virtclaim_volume_content`), preferably by digest."),
+			"`virtclaim_volume_content`). Defaults to that of the provider's release, by digest: set it where nodes can't pull that, " +
+			"or for a provider that you have built."),
 		"insecure": schema.BoolAttribute{Optional: true, MarkdownDescription: "Don't verify the API server's certificate. Each plan " +
 			"warns of it."},
 		"proxy_url": text("URL of a proxy for all requests. A URL with a password is refused: set the environment variable " +

@@ -18,8 +18,8 @@ type server struct {
 var _ tfprotov6.ProviderServer = server{}
 
 // NewServer creates the server for main and for tests.
-func NewServer(version string) tfprotov6.ProviderServer {
-	next := providerserver.NewProtocol6(New(version)())()
+func NewServer(release Release) tfprotov6.ProviderServer {
+	next := providerserver.NewProtocol6(New(release)())()
 	return server{next, schemas(next)}
 }
 

@@ -13,7 +13,7 @@ import (
 // No response of the server to any request has an escape sequence: each response repeats a type name from the test.
 func TestServer_EveryAnswerIsVisible(t *testing.T) {
 	const hostile = "a\x1b]0;owned\x07\u202e\u200b"
-	server := reflect.ValueOf(NewServer("test"))
+	server := reflect.ValueOf(NewServer(Release{Version: "test"}))
 	answered := 0
 	for i := range server.NumMethod() {
 		name, method := server.Type().Method(i).Name, server.Method(i)
@@ -45,7 +45,7 @@ func TestServer_EveryAnswerIsVisible(t *testing.T) {
 
 // The server passes all interfaces of the provider on. An interface that it does not support yet must be added to it first.
 func TestServer_HandsAllOn(t *testing.T) {
-	p := New("test")()
+	p := New(Release{Version: "test"})()
 	if _, has := p.(provider.ProviderWithListResources); has {
 		t.Error("server has no list resources")
 	}
@@ -66,7 +66,7 @@ func TestServer_ErrorsAreVisible(t *testing.T) {
 
 // A state of the schema's version is passed on as it is; the framework has a say in others.
 func TestServer_StateOfThisVersionIsPassedOn(t *testing.T) {
-	server := NewServer("test")
+	server := NewServer(Release{Version: "test"})
 	upgrade := func(version int64, state string) (upgraded, refused string) {
 		answer, err := server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{
 			TypeName: "virtclaim_disk", Version: version, RawState: &tfprotov6.RawState{JSON: []byte(state)},

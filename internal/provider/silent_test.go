@@ -10,7 +10,7 @@ import (
 // The plan of what is new says that its host does not answer, and dials once for all that it needs of it.
 func TestProvider_PlanWarnsOfSilentHost(t *testing.T) {
 	address, calls := listener(t)
-	server := NewServer("test")
+	server := NewServer(Release{Version: "test"})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)

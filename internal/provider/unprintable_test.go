@@ -15,7 +15,7 @@ const hostile = "web\u202e\u200b\x1b"
 // In every attribute of every resource, data source and the provider itself, a text with invisible characters is refused at its path;
 // except for texts with any content, and secrets, which no error may have.
 func TestUnprintable_EveryAttributeIsChecked(t *testing.T) {
-	server := NewServer("test")
+	server := NewServer(Release{Version: "test"})
 	all, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func hostileValues(typ tftypes.Type, at *tftypes.AttributePath) (all []hostileVa
 
 // Texts for people and guests may have several lines, and a name may have any letters.
 func TestUnprintable_LeavesTextsAlone(t *testing.T) {
-	all := schemas(NewServer("test"))(t.Context())
+	all := schemas(NewServer(Release{Version: "test"}))(t.Context())
 	schema := all.ResourceSchemas["virtclaim_virtual_machine"]
 	typ := schema.ValueType().(tftypes.Object)
 	fields := map[string]tftypes.Value{}
@@ -126,7 +126,7 @@ func TestUnprintable_LeavesTextsAlone(t *testing.T) {
 
 // A kernel's command line is one line: a character that XML does not support would be stored as another one.
 func TestUnprintable_CommandLine(t *testing.T) {
-	schema := schemas(NewServer("test"))(t.Context()).ResourceSchemas["virtclaim_virtual_machine"]
+	schema := schemas(NewServer(Release{Version: "test"}))(t.Context()).ResourceSchemas["virtclaim_virtual_machine"]
 	typ := schema.ValueType().(tftypes.Object)
 	for cmdline, refused := range map[string]bool{"console=ttyS0 a=\"b c\"": false, "a\x1b[2J": true, "a\nb": true, "a\x00": true} {
 		for _, v := range hostileValues(typ, tftypes.NewAttributePath()) {
@@ -156,7 +156,7 @@ func TestUnprintable_CommandLine(t *testing.T) {
 // A machine or disk is neither created nor renamed with a name that is reserved for virtclaim's own objects. An existing one is kept and
 // can be destroyed.
 func TestProvider_ReservedNamesOnlyForWhatIsMade(t *testing.T) {
-	server := NewServer("test")
+	server := NewServer(Release{Version: "test"})
 	all, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 // refusals are the errors of a configuration, each with its attribute.
 func refusals(t *testing.T, resource string, config values) string {
 	t.Helper()
-	server := NewServer("test")
+	server := NewServer(Release{Version: "test"})
 	typ := schemas(server)(t.Context()).ResourceSchemas[resource].ValueType()
 	answer, err := server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: resource, Config: dynamic(t, typ, config)})
 	if err != nil {

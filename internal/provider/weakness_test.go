@@ -10,7 +10,7 @@ import (
 // configure returns the diagnostics of a provider configuration, whose other attributes are null.
 func configure(t *testing.T, uris map[string]string, kubernetes any) (texts []string) {
 	t.Helper()
-	server := NewServer("test")
+	server := NewServer(Release{Version: "test"})
 	all, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,8 @@ type Data struct {
 	Owner string
 	// ReservesClaims is whether bindings write a reservation on their claims.
 	ReservesClaims bool
-	// VolumeImage is the reference of the image of pods that fill claims; empty if none is configured.
+	// VolumeImage is the reference of the image of pods that fill claims; empty if none is configured and
+	// this is no release.
 	VolumeImage string
 	// Hosts are the libvirt hosts.
 	Hosts *host.Registry

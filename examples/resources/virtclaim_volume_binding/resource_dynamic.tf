@@ -7,7 +7,7 @@ resource "virtclaim_volume_binding" "dynamic" {
       parameters = { size = "10Gi" }
       container = {
         namespace        = "vms"
-        image            = "registry.example.org/virtclaim-volume:1.0.0"
+        image            = "ghcr.io/virtclaim/virtclaim-volume:0.1.0"
         args             = ["provision", "-folder=/volume/$(POD_NAME)"]
         ports            = [{ container_port = 8443 }, { container_port = 3260 }]
         claims           = [{ claim_name = "volumes", mount_path = "/volume" }]

@@ -22,7 +22,9 @@ import (
 // Factories runs the provider inside the test process.
 func Factories() map[string]func() (tfprotov6.ProviderServer, error) {
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"virtclaim": func() (tfprotov6.ProviderServer, error) { return provider.NewServer("test"), nil },
+		"virtclaim": func() (tfprotov6.ProviderServer, error) {
+			return provider.NewServer(provider.Release{Version: "test"}), nil
+		},
 	}
 }
 

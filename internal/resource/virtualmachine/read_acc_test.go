@@ -65,7 +65,7 @@ func cpuTime(b *testing.B) time.Duration {
 func reader(t testing.TB, l *lab.Lab) func(testing.TB) {
 	t.Helper()
 	defineMachine(t, l)
-	server := provider.NewServer("test")
+	server := provider.NewServer(provider.Release{Version: "test"})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	must(t, err, schemas.Diagnostics)
 	configured, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{

@@ -64,7 +64,7 @@ func TestAccVolumeBinding_DynamicProvision(t *testing.T) {
 	node := acctest.Schedule(t, l, "vms")
 	folder := folderClaim(t, l, "vms", "volumes")
 	console := acctest.NewConsole(t)
-	cli := configured(t, l, "provision", example(t, "resource_dynamic.tf", "registry.example.org/virtclaim-volume:1.0.0", provisionImage(t, l))+guest(l, console))
+	cli := configured(t, l, "provision", example(t, "resource_dynamic.tf", "ghcr.io/virtclaim/virtclaim-volume:0.1.0", provisionImage(t, l))+guest(l, console))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	console.Await(t, "DISK vda bytes=67108864 ro=0")
 	console.Await(t, "WRITTEN")

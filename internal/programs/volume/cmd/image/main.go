@@ -1,4 +1,5 @@
-// Command image builds the container image of virtclaim-volume into a folder (an OCI image layout), and pushes it if a name is given.
+// Command image builds the container image of virtclaim-volume into a folder (an OCI image layout), and pushes it if a name is given. It
+// prints the image's digest, or its name by digest where it was pushed to.
 package main
 
 import (
@@ -18,7 +19,7 @@ import (
 
 func main() {
 	folder := flag.String("folder", "", "the folder of the image layout, which is replaced")
-	push := flag.String("push", "", "the name to push to, such as registry.example.org/virtclaim-volume:1.0.0")
+	push := flag.String("push", "", "the name to push to, such as ghcr.io/virtclaim/virtclaim-volume:0.1.0")
 	version := flag.String("version", "dev", "the version")
 	flag.Parse()
 	if err := run(context.Background(), *folder, *push, *version); err != nil {
@@ -45,8 +46,8 @@ func run(ctx context.Context, folder, push, version string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(folder, digest)
 	if push == "" {
+		fmt.Println(digest)
 		return nil
 	}
 	to, err := name.ParseReference(push)
