@@ -55,6 +55,9 @@ ip iproute2
 gcc gcc
 /usr/include/stdlib.h libc6-dev
 git git
+gpg gpg
+gpg-agent gpg-agent
+unzip unzip
 /usr/bin/time time
 dpkg dpkg
 apt-get apt

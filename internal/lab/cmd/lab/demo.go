@@ -93,7 +93,13 @@ func (s *demoEnvironment) play(ctx context.Context, program, name string) error 
 	if err != nil {
 		return err
 	}
-	if err := shown.perform(s, ctx, newTerraform(program, dir, variables)); err != nil {
+	tf := newTerraform(program, dir, variables)
+	if os.Getenv(mirrorVariable) != "" {
+		if err := tf.run(ctx, "init"); err != nil {
+			return err
+		}
+	}
+	if err := shown.perform(s, ctx, tf); err != nil {
 		return err
 	}
 	after, err := s.Snapshot(ctx)

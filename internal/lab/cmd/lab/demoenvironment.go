@@ -21,6 +21,25 @@ const (
 	pool = "ssd"
 )
 
+// mirrorVariable is the environment variable that names a folder with archives of a release, which terraform init installs instead of
+// what make build has built.
+const mirrorVariable = "VIRTCLAIM_DEMO_MIRROR"
+
+const mirrorConfig = `provider_installation {
+  filesystem_mirror {
+    path = %q
+  }
+}
+`
+
+const overrideConfig = `provider_installation {
+  dev_overrides {
+    "virtclaim/virtclaim" = %q
+  }
+  direct {}
+}
+`
+
 // demoEnvironment is a lab with claims to use, and a built provider.
 type demoEnvironment struct {
 	*lab.Lab
@@ -81,18 +100,14 @@ func (s *demoEnvironment) makeLogs() error {
 func (s *demoEnvironment) logOf(m machine) string { return filepath.Join(s.logs, m.name+".log") }
 
 func (s *demoEnvironment) writeConfig() error {
+	if mirror := os.Getenv(mirrorVariable); mirror != "" {
+		return os.WriteFile(s.config, fmt.Appendf(nil, mirrorConfig, mirror), 0o600) //nolint:gosec // the file is in the lab's folder
+	}
 	bin := filepath.Join(s.root, ".lab", "bin")
 	if _, err := os.Stat(filepath.Join(bin, "terraform-provider-virtclaim")); err != nil {
 		return fmt.Errorf("the provider is not built: run make build (%w)", err)
 	}
-	text := fmt.Sprintf(`provider_installation {
-  dev_overrides {
-    "virtclaim/virtclaim" = %q
-  }
-  direct {}
-}
-`, bin)
-	return os.WriteFile(s.config, []byte(text), 0o600)
+	return os.WriteFile(s.config, fmt.Appendf(nil, overrideConfig, bin), 0o600)
 }
 
 func (s *demoEnvironment) addClaims(ctx context.Context) error {
