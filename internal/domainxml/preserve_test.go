@@ -101,16 +101,16 @@ func TestPreserve_StaysWithItsDevice(t *testing.T) {
 		gone    string
 	}{
 		"two of what is known once": {
-			devices: `<iommu model='smmuv3'><driver pciBus='1'/></iommu><iommu model='smmuv3'><driver pciBus='2'/></iommu>`,
-			is:      []string{`<driver pciBus="1"></driver>`, `<iommu model='smmuv3'><driver pciBus='2'/></iommu>`},
+			devices: `<vsock model='virtio'><cid auto='yes' n='1'/></vsock><vsock model='virtio'><cid auto='yes' n='2'/></vsock>`,
+			is:      []string{`<cid auto="yes" n="1"></cid>`, `<vsock model='virtio'><cid auto='yes' n='2'/></vsock>`},
 		},
 		"two of what is known once, with attributes": {
-			devices: `<iommu model='smmuv3' n='1'/><iommu model='smmuv3' n='2'/>`,
-			is:      []string{`<iommu model="smmuv3" n="1">`, `<iommu model='smmuv3' n='2'/>`},
+			devices: `<vsock model='virtio' n='1'/><vsock model='virtio' n='2'/>`,
+			is:      []string{`<vsock model="virtio" n="1">`, `<vsock model='virtio' n='2'/>`},
 		},
 		"two of what is known once that differ": {
-			devices: `<iommu model='intel' n='1'/><iommu model='smmuv3' n='2'/>`,
-			is:      []string{`<iommu model='intel' n='1'/>`, `<iommu model="smmuv3" n="2">`},
+			devices: `<vsock model='vhost' n='1'/><vsock model='virtio' n='2'/>`,
+			is:      []string{`<vsock model='vhost' n='1'/>`, `<vsock model="virtio" n="2">`},
 		},
 		"one place on two buses": {
 			devices: scsi + cdrom, is: []string{`device="cdrom" lid="open">`, `device="disk" spin="up">`},
