@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"html"
-	"regexp"
 
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // Domain is the XML of a domain, stored or live, that was read once. Its methods change nothing.
@@ -50,11 +50,9 @@ func read(text string) (*Domain, error) {
 // Newer is newer.Err for a domain whose metadata a newer provider has written: only its devices can be read.
 func (d *Domain) Newer() error { return d.newer }
 
-// MayName reports whether the domain's metadata, of whatever version, have a name as a value, or at the end of a path. The device that a
-// journal names is XML in XML.
-func (d *Domain) MayName(name string) bool {
-	named := regexp.MustCompile(`["'>/]` + regexp.QuoteMeta(name) + `["'<?]`)
-	return d.xml.Metadata != nil && named.MatchString(html.UnescapeString(html.UnescapeString(d.xml.Metadata.XML)))
+// MayName reports whether the domain's metadata, of whatever version, name an image. The device that a journal names is XML in XML.
+func (d *Domain) MayName(image volume.Image) bool {
+	return d.xml.Metadata != nil && image.IsNamedIn(html.UnescapeString(html.UnescapeString(d.xml.Metadata.XML)))
 }
 
 // Metadata is virtclaim's metadata of the domain, which is empty for a domain that virtclaim does not manage.

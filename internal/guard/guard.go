@@ -74,7 +74,7 @@ func Users(ctx context.Context, key string, h Looker, image volume.Image) ([]Use
 // UsersAmong is Users among listed domains.
 func UsersAmong(ctx context.Context, key string, h Looker, domains []domainxml.Definitions, image volume.Image) (all []Use, err error) {
 	image.Generation, image.Hosts = "", []string{key}
-	return search{key: key, h: h, name: image.Name, isIt: func(i volume.Image) bool {
+	return search{key: key, h: h, image: image, isIt: func(i volume.Image) bool {
 		i.Generation, i.Hosts = "", []string{key}
 		return volume.Overlap(image, i)
 	}}.among(ctx, domains)
@@ -82,10 +82,10 @@ func UsersAmong(ctx context.Context, key string, h Looker, domains []domainxml.D
 
 // search finds the devices of a host's domains that have an image.
 type search struct {
-	key  string // the host's
-	h    Looker
-	name string // the image's
-	isIt func(volume.Image) bool
+	key   string // the host's
+	h     Looker
+	image volume.Image
+	isIt  func(volume.Image) bool
 }
 
 func (s search) among(ctx context.Context, domains []domainxml.Definitions) (all []Use, err error) {
@@ -162,8 +162,8 @@ func (s search) usesIn(ctx context.Context, d domainxml.Definitions, from *domai
 			}
 		}
 	}
-	if err := from.Newer(); err != nil && (len(found) > 0 || from.MayName(s.name)) { // an unknown holder, in an unknown mode
-		return nil, fmt.Errorf("%w: domain %s on host %s may use %s: %w", ErrInUse, d.Name, s.key, s.name, err)
+	if err := from.Newer(); err != nil && (len(found) > 0 || from.MayName(s.image)) { // an unknown holder, in an unknown mode
+		return nil, fmt.Errorf("%w: domain %s on host %s may use the same storage: %w", ErrInUse, d.Name, s.key, err)
 	}
 	return found, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Err is the error of a record of a newer version: it may hold something that this version would take for free, or lose.
-var Err = errors.New("a newer version of the provider wrote it, and nothing of it was changed. Upgrade this one: terraform init -upgrade")
+var Err = errors.New("a newer version of the provider wrote it: upgrade this one (terraform init -upgrade)")
 
 // Annotation is the name of the annotation with the version of an object in the cluster.
 const Annotation = "virtclaim.io/version"

@@ -12,7 +12,7 @@ func TestVersion(t *testing.T) {
 		if errors.Is(err, Err) != refused {
 			t.Errorf("%q: %v", version, err)
 		}
-		if refused && (!strings.Contains(err.Error(), version) || !strings.Contains(err.Error(), "Upgrade")) {
+		if refused && (!strings.Contains(err.Error(), version) || !strings.Contains(err.Error(), "upgrade")) {
 			t.Errorf("%q: %v", version, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guide"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -83,6 +85,9 @@ func (e *HeldError) Error() string {
 			text.WriteString(", and by")
 		}
 		fmt.Fprintf(&text, " %s", h)
+	}
+	if errors.Is(errors.Join(e.Unwrap()...), newer.Err) {
+		return text.String() // who can't read a record can't tell whether its machines are gone, either
 	}
 	text.WriteString(".\nTo release by hand what was left, first make sure that no machine uses the claim's storage, then run:\n")
 	for _, h := range e.Holders {

@@ -2,6 +2,7 @@ package reservation
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +75,9 @@ func TestReserve_LeavesRecordsOfNewerProvider(t *testing.T) {
 				"end":     End(t.Context(), claims, golden, "a", "n1", "uid-1"),
 				"look":    CheckReadable(claims.claim, "a"),
 			} {
+				if strings.Contains(fmt.Sprint(err), "kubectl") {
+					t.Errorf("%s of %s beside %s advises to remove it: %v", name, id, value, err)
+				}
 				if !errors.Is(err, newer.Err) || !strings.Contains(err.Error(), newer.Err.Error()) || !strings.Contains(err.Error(), golden.String()) {
 					t.Errorf("%s of %s beside %s: %v", name, id, value, err)
 				}

@@ -125,6 +125,31 @@ func iscsiUnit(i Image) unit {
 	return unit{strings.ToLower(target) + "/" + strings.TrimLeft(number, "0"), part}
 }
 
+// IsNamedIn reports whether a text names the image as a value or at the end of a path, in any spelling that Overlap takes for it. An image
+// without a name, as the default export of an NBD server, is named by its servers.
+func (i Image) IsNamedIn(text string) bool {
+	var names []string
+	switch u := iscsiUnit(i); {
+	case u.name != "":
+		target, number, _ := strings.Cut(u.name, "/")
+		names = []string{"(?i:" + regexp.QuoteMeta(target) + ")(?:/0*" + number + `|-lun-0*` + number + `(?:-part\d+)?)`}
+		if number == "" {
+			names = append(names, "(?i:"+regexp.QuoteMeta(target)+")")
+		}
+	case i.Type != "network":
+		text, names = slashes.ReplaceAllString(text, "/"), []string{regexp.QuoteMeta(path.Clean(i.Name))}
+	case i.Name != "":
+		names = []string{regexp.QuoteMeta(i.Name)}
+	default:
+		for _, s := range i.Servers {
+			names = append(names, regexp.QuoteMeta(s.Host+s.Socket)+"(?:[:/][^\"'<]*)?")
+		}
+	}
+	return regexp.MustCompile(`["'>:/-](?:` + strings.Join(names, "|") + `)["'<?]`).MatchString(text)
+}
+
+var slashes = regexp.MustCompile("/+")
+
 // byPath matches udev's names of a logical unit that the host itself has logged in to, or of a partition of it, below /dev/disk/by-path
 // (60-persistent-storage.rules), and libvirt's names of volumes in pools of the types iscsi and iscsi-direct.
 var byPath = regexp.MustCompile(`(?:^|/)ip-[^/]+-iscsi-([^/]+)-lun-(\d+)(?:-part(\d+))?$`)

@@ -206,3 +206,38 @@ func TestIsMoved(t *testing.T) {
 		}
 	}
 }
+
+func TestImage_IsNamedIn(t *testing.T) {
+	file := func(name string) Image { return Image{Type: "file", Name: name} }
+	unit := func(name string) Image { return Image{Type: "network", Protocol: "iscsi", Name: name} }
+	export := Image{Type: "network", Protocol: "nbd", Servers: []Server{{Host: "storage"}}}
+	const byPath = "/dev/disk/by-path/ip-10.0.0.1:3260-iscsi-iqn.2026-01.org:a-lun-"
+	for _, c := range []struct {
+		image Image
+		text  string
+		want  bool
+	}{
+		{file("/ssd/root"), `<a b="/ssd/root"/>`, true},
+		{file("/ssd//root"), `<a>/ssd/root</a>`, true},
+		{file("/ssd/root"), `<a b='file:///ssd//root?x'/>`, true},
+		{file("/ssd/roo"), `<a b="/ssd/root"/>`, false},
+		{file("/ssd/root"), `<a b="/ssd/root2"/>`, false},
+		{unit("iqn.2026-01.org:a/1"), `<source name="IQN.2026-01.org:A/1"/>`, true},
+		{unit("iqn.2026-01.org:a/1"), `<source dev="` + byPath + `1"/>`, true},
+		{unit("iqn.2026-01.org:a/1"), `<source dev="` + byPath + `1-part2"/>`, true},
+		{file(byPath + "1"), `<source name="iqn.2026-01.org:a/1"/>`, true},
+		{unit("iqn.2026-01.org:a/1"), `<source dev="` + byPath + `11"/>`, false},
+		{unit("iqn.2026-01.org:a/1"), `<source name="iqn.2026-01.org:a/2"/>`, false},
+		{unit("iqn.2026-01.org:a/0"), `<source name="iqn.2026-01.org:a"/>`, true},
+		{unit("iqn.2026-01.org:a"), `<source name="iqn.2026-01.org:a/0"/>`, true},
+		{unit("iqn.2026-01.org:a"), `<source name="iqn.2026-01.org:a/1"/>`, false},
+		{Image{Type: "network", Protocol: "rbd", Name: "pool/x"}, `<source name="pool/x"/>`, true},
+		{export, `<a b="nbd://storage:10809/"/>`, true},
+		{export, `<host name="storage"/>`, true},
+		{export, `<a b="nbd://other"/>`, false},
+	} {
+		if got := c.image.IsNamedIn(c.text); got != c.want {
+			t.Errorf("%s in %s: %v", c.image.Name, c.text, got)
+		}
+	}
+}

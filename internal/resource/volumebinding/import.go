@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -107,7 +108,10 @@ func listed(claim *corev1.PersistentVolumeClaim) string {
 	}
 	text := "It is held by:"
 	for _, h := range holders {
-		text += fmt.Sprintf("\n- %s, which is released by hand, once no machine uses it, with:\n  %s", h, h.Release)
+		text += fmt.Sprintf("\n- %s", h)
+		if !errors.Is(h.Unreadable, newer.Err) {
+			text += ", which is released by hand, once no machine uses it, with:\n  " + h.Release
+		}
 	}
 	return text
 }
