@@ -2,6 +2,8 @@ module github.com/virtclaim/terraform-provider-virtclaim
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/cavaliergopher/cpio v1.0.1
 	github.com/digitalocean/go-libvirt v0.0.0-20261013170128-efbbdf578ac8
