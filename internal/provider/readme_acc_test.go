@@ -13,16 +13,6 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// kernelOfReadme is what the README leaves to a guide.
-const kernelOfReadme = `
-resource "virtclaim_kernel" "linux" {
-  host       = "node-a"
-  name       = "linux"
-  usage_type = "fast"
-  source     = { container_image = { image = "registry.example.org/linux:6.12" } }
-}
-`
-
 // What the README shows works as it stands, with the provider where make install puts it. -o build: the tests beside this one run what is built.
 func TestAccReadme_ConfigurationsAreValid(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
@@ -40,7 +30,6 @@ func TestAccReadme_ConfigurationsAreValid(t *testing.T) {
 	}
 	cli := acctest.NewCLI(t, "TF_CLI_CONFIG_FILE="+os.DevNull, "HOME="+home)
 	cli.Write("versions.tf", "")
-	cli.Write("kernel.tf", kernelOfReadme)
 	for n, text := range configurations {
 		text, _, _ = strings.Cut(text, "```\n")
 		cli.Write(fmt.Sprintf("readme-%d.tf", n), text)
