@@ -50,9 +50,9 @@ func read(text string) (*Domain, error) {
 // Newer is newer.Err for a domain whose metadata a newer provider has written: only its devices can be read.
 func (d *Domain) Newer() error { return d.newer }
 
-// MayName reports whether the domain's metadata, of whatever version, name an image. The device that a journal names is XML in XML.
-func (d *Domain) MayName(image volume.Image) bool {
-	return d.xml.Metadata != nil && image.IsNamedIn(html.UnescapeString(html.UnescapeString(d.xml.Metadata.XML)))
+// MayReference reports whether the domain's metadata, of whatever version, have the name of an image. A journal's device is XML in XML.
+func (d *Domain) MayReference(image volume.Image) bool {
+	return d.xml.Metadata != nil && image.IsReferencedIn(html.UnescapeString(html.UnescapeString(d.xml.Metadata.XML)))
 }
 
 // Metadata is virtclaim's metadata of the domain, which is empty for a domain that virtclaim does not manage.

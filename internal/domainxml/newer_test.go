@@ -40,11 +40,11 @@ func TestRead_NewerProvider(t *testing.T) {
 	}
 }
 
-func TestMayName(t *testing.T) {
+func TestMayReference(t *testing.T) {
 	d := domain(t, `<domain><name>web</name><metadata><a b="/ssd/root" c='nbd://storage/data?x'>&lt;source name=&quot;iqn:a/1&quot;/&gt;</a>`+
 		`<d>pool/x&amp;y</d></metadata></domain>`)
 	for name, want := range map[string]bool{"/ssd/root": true, "pool/x&y": true, "/ssd/roo": false, "ssd": false, "source": false} {
-		if got := d.MayName(volume.Image{Name: name}); got != want {
+		if got := d.MayReference(volume.Image{Name: name}); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

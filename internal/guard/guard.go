@@ -162,7 +162,7 @@ func (s search) usesIn(ctx context.Context, d domainxml.Definitions, from *domai
 			}
 		}
 	}
-	if err := from.Newer(); err != nil && (len(found) > 0 || from.MayName(s.image)) { // an unknown holder, in an unknown mode
+	if err := from.Newer(); err != nil && (len(found) > 0 || from.MayReference(s.image)) { // an unknown holder, in an unknown mode
 		return nil, fmt.Errorf("%w: domain %s on host %s may use the same storage: %w", ErrInUse, d.Name, s.key, err)
 	}
 	return found, nil

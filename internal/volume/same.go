@@ -125,16 +125,17 @@ func iscsiUnit(i Image) unit {
 	return unit{strings.ToLower(target) + "/" + strings.TrimLeft(number, "0"), part}
 }
 
-// IsNamedIn reports whether a text names the image as a value or at the end of a path, in any spelling that Overlap takes for it. An image
-// without a name, as the default export of an NBD server, is named by its servers.
-func (i Image) IsNamedIn(text string) bool {
+// IsReferencedIn reports whether a text has the image's name as a value or at the end of a path, in any spelling that Overlap takes for it.
+// An image without a name, as the default export of an NBD server, is referenced by its servers.
+func (i Image) IsReferencedIn(text string) bool {
 	var names []string
 	switch u := iscsiUnit(i); {
 	case u.name != "":
-		target, number, _ := strings.Cut(u.name, "/")
-		names = []string{"(?i:" + regexp.QuoteMeta(target) + ")(?:/0*" + number + `|-lun-0*` + number + `(?:-part\d+)?)`}
+		name, number, _ := strings.Cut(u.name, "/")
+		target, number := "(?i:"+regexp.QuoteMeta(name)+")", regexp.QuoteMeta(number)
+		names = []string{target + "(?:/0*" + number + `|-lun-0*` + number + `(?:-part\d+)?)`}
 		if number == "" {
-			names = append(names, "(?i:"+regexp.QuoteMeta(target)+")")
+			names = append(names, target)
 		}
 	case i.Type != "network":
 		text, names = slashes.ReplaceAllString(text, "/"), []string{regexp.QuoteMeta(path.Clean(i.Name))}

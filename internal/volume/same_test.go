@@ -207,7 +207,7 @@ func TestIsMoved(t *testing.T) {
 	}
 }
 
-func TestImage_IsNamedIn(t *testing.T) {
+func TestImage_IsReferencedIn(t *testing.T) {
 	file := func(name string) Image { return Image{Type: "file", Name: name} }
 	unit := func(name string) Image { return Image{Type: "network", Protocol: "iscsi", Name: name} }
 	export := Image{Type: "network", Protocol: "nbd", Servers: []Server{{Host: "storage"}}}
@@ -231,12 +231,13 @@ func TestImage_IsNamedIn(t *testing.T) {
 		{unit("iqn.2026-01.org:a/0"), `<source name="iqn.2026-01.org:a"/>`, true},
 		{unit("iqn.2026-01.org:a"), `<source name="iqn.2026-01.org:a/0"/>`, true},
 		{unit("iqn.2026-01.org:a"), `<source name="iqn.2026-01.org:a/1"/>`, false},
+		{unit("iqn.2026-01.org:a/("), `<source name="iqn.2026-01.org:a/("/>`, true},
 		{Image{Type: "network", Protocol: "rbd", Name: "pool/x"}, `<source name="pool/x"/>`, true},
 		{export, `<a b="nbd://storage:10809/"/>`, true},
 		{export, `<host name="storage"/>`, true},
 		{export, `<a b="nbd://other"/>`, false},
 	} {
-		if got := c.image.IsNamedIn(c.text); got != c.want {
+		if got := c.image.IsReferencedIn(c.text); got != c.want {
 			t.Errorf("%s in %s: %v", c.image.Name, c.text, got)
 		}
 	}

@@ -26,8 +26,8 @@ func (r *volumeContent) checkPod(plan model, v volume.Volume, s sourceModel, dia
 	refuse := func(at path.Path, text string) { diags.AddAttributeError(at, "No pod can fill the volume", text) }
 	if r.Provider.Ready() && r.Provider.VolumeImage == "" {
 		refuse(podPath,
-			"This provider is no release, so that it does not know which image the pod is to run. Set kubernetes = { volume_image = … } "+
-				"in its configuration.")
+			"This provider was built from source, so that it has no default image for pods. Set kubernetes = { volume_image = … } in its "+
+				"configuration.")
 	}
 	if len(v.Images) > 0 && v.Images[0].Binding != "" && volume.ParseBinding(v.Images[0].Binding).Claim == "" {
 		refuse(podPath, fmt.Sprintf("%s is no claim, so that no pod can mount it. Let a host write.", v.Images[0].Name))
