@@ -122,7 +122,8 @@ func (m model) cluster(ctx context.Context, diags *diag.Diagnostics) (client *cl
 		if errors.As(err, &blamed) && blamed.Field != "" {
 			at = at.AtName(blamed.Field)
 		}
-		diags.AddAttributeError(at, "Unusable Kubernetes configuration", err.Error()+"\n\nIf no claims are used, remove the kubernetes block.")
+		diags.AddAttributeError(at, "Unusable Kubernetes configuration",
+			err.Error()+"\n\nIf no claims are used, remove the kubernetes block.")
 	} else if client.Unverified {
 		warnOfCluster(diags)
 	}
