@@ -20,6 +20,8 @@ type Resolved struct {
 	// DiskImage is whether the image is the disk.img of a Filesystem volume, 1:1 with the virtual disk. The file may be missing; then the
 	// binding may create it, raw and with the claim's capacity.
 	DiskImage bool
+	// Device is what a device of the hosts must be, if the user has said where it is; otherwise nil.
+	Device *Device
 	// Warnings are complete sentences for the user.
 	Warnings []string
 }

@@ -15,6 +15,7 @@ type Claim struct {
 	ClaimName     types.String `tfsdk:"claim_name"`
 	ForceBlock    types.Bool   `tfsdk:"force_block"`
 	MountPath     types.String `tfsdk:"mount_path"`
+	DevicePath    types.String `tfsdk:"device_path"`
 	Monitors      types.List   `tfsdk:"monitors"`
 	CephConfigMap types.Object `tfsdk:"ceph_config_map"`
 }
@@ -32,7 +33,9 @@ func (c Claim) Ref() claim.Ref {
 
 // Options returns the options of the claim beside its name.
 func (c Claim) Options(ctx context.Context, diags *diag.Diagnostics) claim.Options {
-	o := claim.Options{ForceBlock: c.ForceBlock.ValueBool(), MountPath: c.MountPath.ValueString()}
+	o := claim.Options{
+		ForceBlock: c.ForceBlock.ValueBool(), MountPath: c.MountPath.ValueString(), DevicePath: c.DevicePath.ValueString(),
+	}
 	if !c.Monitors.IsNull() && !c.Monitors.IsUnknown() {
 		diags.Append(c.Monitors.ElementsAs(ctx, &o.Monitors, false)...)
 	}

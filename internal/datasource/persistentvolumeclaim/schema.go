@@ -34,7 +34,8 @@ func arguments() map[string]schema.Attribute {
 		"force_block": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "As in a binding's source: the raw device of a volume with `volumeMode: Filesystem`.",
 		},
-		"mount_path": optional("As in a binding's source: where the hosts have a Filesystem volume mounted."),
+		"mount_path":  optional("As in a binding's source: where the hosts have a Filesystem volume mounted."),
+		"device_path": optional("As in a binding's source: the device as which the hosts have a Block volume."),
 		"monitors": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.SizeAtLeast(1)},
 			MarkdownDescription: "As in a binding's source: monitors of a Ceph volume as the hosts reach them.",

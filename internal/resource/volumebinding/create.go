@@ -122,6 +122,9 @@ func (r *binding) bind(ctx context.Context, m model, own privateState, found sou
 	hosts := v.Images[0].Hosts
 	versions, err = r.putCredentials(ctx, m.record(own, found.Credentials), found.Credentials, hosts, nil, undo)
 	if err == nil {
+		err = r.checkDevices(ctx, *v, found.Device, diags)
+	}
+	if err == nil {
 		err = r.prepare(ctx, m, v, found.Volume.Capacity, hosts, unseen, diags)
 	}
 	return versions, err

@@ -3,6 +3,7 @@ package volumebinding
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
@@ -37,6 +39,20 @@ type claimModel struct {
 	tfvalue.Claim
 	CreateDiskImage types.Bool   `tfsdk:"create_disk_image"`
 	Format          types.String `tfsdk:"format"`
+	UID             types.Int64  `tfsdk:"uid"`
+	GID             types.Int64  `tfsdk:"gid"`
+}
+
+// Options are those of the claim, and the identity that only a binding has.
+func (c claimModel) Options(ctx context.Context, diags *diag.Diagnostics) claim.Options {
+	o := c.Claim.Options(ctx, diags)
+	if !c.UID.IsNull() {
+		o.User = strconv.FormatInt(c.UID.ValueInt64(), 10)
+	}
+	if !c.GID.IsNull() {
+		o.Group = strconv.FormatInt(c.GID.ValueInt64(), 10)
+	}
+	return o
 }
 
 // id is the binding's UUID; known before an apply only if the provider has an owner.

@@ -218,8 +218,9 @@ func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagno
 	}
 	was, is := state.claim(ctx, diags), m.claim(ctx, diags)
 	if was != nil && is != nil {
-		// After an import hosts, mount_path and force_block are null: the configuration's values are adopted.
-		another := !state.Hosts.IsNull() && (differs(was.MountPath, is.MountPath) || differs(was.ForceBlock, is.ForceBlock))
+		// After an import hosts, paths and force_block are null: the configuration's values are adopted.
+		another := !state.Hosts.IsNull() && (differs(was.MountPath, is.MountPath) || differs(was.DevicePath, is.DevicePath) ||
+			differs(was.ForceBlock, is.ForceBlock))
 		return another || differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName)
 	}
 	madeBefore, made := state.dynamic(ctx, diags), m.dynamic(ctx, diags)

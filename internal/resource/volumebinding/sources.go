@@ -2,6 +2,7 @@ package volumebinding
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
@@ -38,8 +39,8 @@ func sourceAttributes() map[string]schema.Attribute {
 		"nfs": object("A raw image on an NFS server, which QEMU opens itself (NFS version 3).", map[string]schema.Attribute{
 			"server": tfvalue.Required("Address of the server."),
 			"path":   tfvalue.Required("Path of the image on the server, including that of the export."),
-			"uid":    schema.Int64Attribute{Optional: true, MarkdownDescription: "User id to open it as; 0 if absent."},
-			"gid":    schema.Int64Attribute{Optional: true, MarkdownDescription: "Group id to open it as; 0 if absent."},
+			"uid":    identity("User id to open it as; 0 if absent."),
+			"gid":    identity("Group id to open it as; 0 if absent."),
 		}),
 		"http": object("A raw image on a web server that supports range requests. It can only be bound as `read-shared`.",
 			map[string]schema.Attribute{
@@ -88,6 +89,12 @@ func formatAttribute(description string, formats ...string) schema.Attribute {
 	return tfvalue.Optional(description, stringvalidator.OneOf(formats...))
 }
 
+func identity(description string) schema.Attribute {
+	return schema.Int64Attribute{
+		Optional: true, MarkdownDescription: description, Validators: []validator.Int64{int64validator.Between(0, math.MaxInt32)},
+	}
+}
+
 func texted(description string) schema.Attribute {
 	return schema.ListAttribute{
 		Required: true, ElementType: types.StringType, MarkdownDescription: description,
@@ -108,7 +115,12 @@ func claimAttribute() schema.SingleNestedAttribute {
 		"mount_path": tfvalue.Optional("Folder at which the hosts of the binding have a Filesystem volume mounted. Several hosts only " +
 			"with a shared filesystem (NFS, CephFS, a claim that is ReadWriteMany): one on a device, such as ext4 on iSCSI, is corrupted " +
 			"if two hosts mount it. The machine gets `disk.img` in that folder. Works with every type of PersistentVolume; required if " +
-			"QEMU can't open the volume itself."),
+			"QEMU can't open the volume itself. May have fields of the PersistentVolume in braces, as `device_path`."),
+		"device_path": tfvalue.Optional("Device as which the hosts of the binding have a Block volume, below `/dev/`, with fields of the " +
+			"PersistentVolume in braces (kubectl's JSONPath): `/dev/longhorn/{.spec.csi.volumeHandle}`. Works with every type of " +
+			"PersistentVolume. Each host is asked whether it has that device in the volume's size and, where it knows them, with the " +
+			"volume's serial number and WWN. Where hosts have different names for it, each needs a binding of its own. The guide on PersistentVolumes has the path " +
+			"for many drivers."),
 		"create_disk_image": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Create `disk.img` if a Filesystem volume has none: raw, sparse, with the claim's " +
 				"capacity. An existing file is never changed. The host must have the volume mounted with the option `nosymfollow` (Linux " +
@@ -119,6 +131,9 @@ func claimAttribute() schema.SingleNestedAttribute {
 			"otherwise when the binding is created: for a disk on which a guest has written that header. A `disk.img` is always raw. "+
 			"Convert another image with `"+image.ConvertCommand("qcow2", "raw", "disk.img")+"` if you trust its author: "+
 			"qemu-img copies the content of every file that the image references.", "raw"),
+		"uid": identity("User id with which QEMU opens the `disk.img` of an NFS volume. 0, which is root, if absent: a server " +
+			"with `root_squash`, the default of most, takes that for nobody, and needs the owner of the file here."),
+		"gid": identity("Group id, as `uid`; the same number as `uid` if absent."),
 		"monitors": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.SizeAtLeast(1)},
 			MarkdownDescription: "Addresses at which the hosts reach the monitors of a Ceph volume, as `host` or `host:port`, if " +

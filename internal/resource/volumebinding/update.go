@@ -140,6 +140,9 @@ func (c *change) acquire(ctx context.Context, private tfvalue.PrivateState) erro
 	if c.versions, err = c.putCredentials(ctx, record, c.found.Credentials, stale, c.before, &c.undo); err != nil {
 		return err
 	}
+	if err := c.checkDevices(ctx, c.actual, c.found.Device, c.diags); err != nil {
+		return err
+	}
 	if err := c.measureAgain(ctx, stale); err != nil || !c.own.Remade {
 		return err
 	}

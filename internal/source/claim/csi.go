@@ -14,6 +14,9 @@ const (
 	iscsiDriver = "iscsi.csi.k8s.io"
 	lvmDriver   = "local.csi.openebs.io"
 	nfsDriver   = "nfs.csi.k8s.io"
+	zfsDriver   = "zfs.csi.openebs.io"
+	drbdDriver  = "linstor.csi.linbit.com"
+	hppDriver   = "kubevirt.io.hostpath-provisioner"
 )
 
 func (q request) csi() (location, error) {
@@ -25,10 +28,26 @@ func (q request) csi() (location, error) {
 		return q.openEBSLVM()
 	case s.Driver == nfsDriver:
 		return q.csiNFS()
-	case s.VolumeAttributes["node_attach_driver"] == "iscsi":
+	case s.Driver == zfsDriver:
+		return q.openEBSZFS()
+	case s.Driver == drbdDriver:
+		return q.linstor()
+	case s.Driver == hppDriver:
+		return location{}, source.Errorf("", "the PersistentVolume %s is a folder of one node, below a path that only the "+
+			"HostPathProvisioner has (spec.storagePools): say where with mount_path = \"<path>/csi/{.spec.csi.volumeHandle}\"", q.pv.Name)
+	case attaches(s, "iscsi"):
 		return q.democraticISCSI()
+	case attaches(s, "nfs"):
+		return q.democraticNFS()
+	case attaches(s, "hostpath"):
+		return q.democraticHostPath()
 	}
 	return location{}, q.unsupported()
+}
+
+// attaches reports whether democratic-csi, whose driver has any name, attaches the volume so (NodeStageVolume in src/driver/index.js).
+func attaches(s *corev1.CSIPersistentVolumeSource, how string) bool {
+	return s.VolumeAttributes["node_attach_driver"] == how
 }
 
 func isCephCSI(pv *corev1.PersistentVolume) bool {

@@ -41,7 +41,37 @@ var needs = map[string]claim.Need{
 	"rbd-csi-static-monitors":    {Options: claim.Options{Monitors: []string{"198.51.100.1"}}},
 	"rbd-csi-configmap":          {Options: claim.Options{ConfigMap: claim.ConfigMapRef{Namespace: "storage", Name: "clusters", Key: "list.json"}}},
 	"hostpath-two-hosts":         {Nodes: []string{"a", "b"}},
+
+	"rbd-csi-mapped":  device(`/dev/rbd/{.spec.csi.volumeAttributes.pool}/{.spec.csi.volumeAttributes.imageName}`),
+	"longhorn":        device(`/dev/longhorn/{.spec.csi.volumeHandle}`),
+	"topolvm":         device(`/dev/myvg1/{.spec.csi.volumeHandle}`),
+	"lvms":            device(`/dev/vg1/{.spec.csi.volumeHandle}`),
+	"nvmf":            device(`/dev/disk/by-id/nvme-uuid.{.spec.csi.volumeAttributes.deviceUUID}`),
+	"fc-csi":          device(`/dev/disk/by-id/scsi-{.spec.csi.volumeAttributes.wwid}`),
+	"fc-multipath":    device(`/dev/disk/by-id/dm-uuid-mpath-{.spec.fc.wwids[0]}`),
+	"iscsi-multipath": device(`/dev/disk/by-id/dm-uuid-mpath-36001405a3f1c07d8b1f4c1e8d7a92b60`),
+	"iscsi-by-path": device(
+		`/dev/disk/by-path/ip-{.spec.iscsi.targetPortal}-iscsi-{.spec.iscsi.iqn}-lun-{.spec.iscsi.lun}`),
+	"portworx":                      device(`/dev/pxd/pxd{.spec.csi.volumeHandle}`),
+	"linstor-storage-layer":         device(`/dev/drbdpool/{.spec.csi.volumeHandle}_00000`),
+	"longhorn-no-field":             device(`/dev/longhorn/{.spec.csi.volumeAttributes.share}`),
+	"iscsi-device-elsewhere":        device(`/etc/{.spec.iscsi.iqn}`),
+	"longhorn-filesystem-as-device": device(`/dev/longhorn/{.spec.csi.volumeHandle}`),
+	"linstor-two-hosts":             {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}},
+	"democratic-hostpath-two-hosts": {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}},
+	"democratic-nfs-squash":         {Options: claim.Options{User: "107", Group: "36"}},
+	"nfs-squash":                    {Options: claim.Options{User: "107"}},
+	"nfs-squash-mounted":            {Options: claim.Options{User: "107", MountPath: "/mnt/golden"}},
+	"local-squash":                  {Options: claim.Options{Group: "107"}},
+	"democratic-nfs-mounted":        {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{MountPath: "/mnt/golden"}},
+	"hpp-mounted":                   {Options: claim.Options{MountPath: "/var/hpvolumes/csi/{.spec.csi.volumeHandle}"}},
+	"hpp-two-hosts":                 {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{MountPath: "/var/hpvolumes/csi/{.metadata.name}"}},
+	"longhorn-mounted":              {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{MountPath: "/mnt/{.spec.claimRef.namespace}-{.spec.claimRef.name}"}},
+	"smb-mounted":                   {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{MountPath: "/mnt/{.metadata.name}"}},
+	"juicefs-mounted":               {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{MountPath: "/mnt/{.metadata.name}"}},
 }
+
+func device(path string) claim.Need { return claim.Need{Options: claim.Options{DevicePath: path}} }
 
 func needOf(name string) claim.Need {
 	n := needs[name]
@@ -84,7 +114,7 @@ func TestResolve_Golden(t *testing.T) {
 			t.Fatal(err)
 		}
 		compare(t, base+".golden.json", string(got)+"\n")
-		compare(t, base+".golden.xml", device(t, found.Volume, need.AccessMode))
+		compare(t, base+".golden.xml", deviceOf(t, found.Volume, need.AccessMode))
 	})
 }
 
@@ -127,8 +157,8 @@ func compare(t *testing.T, file, got string) {
 	}
 }
 
-// device returns the device of a volume in a machine's definition.
-func device(t *testing.T, v volume.Volume, mode volume.AccessMode) string {
+// deviceOf returns the device of a volume in a machine's definition.
+func deviceOf(t *testing.T, v volume.Volume, mode volume.AccessMode) string {
 	t.Helper()
 	text, err := deviceXML(v, mode)
 	if err != nil {

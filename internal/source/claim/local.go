@@ -48,6 +48,24 @@ func (q request) hostPath() (location, error) {
 	return found, nil
 }
 
+// democraticHostPath translates a volume of democratic-csi's local-hostpath, which is a folder of one node.
+func (q request) democraticHostPath() (location, error) {
+	if err := q.folder(); err != nil {
+		return location{}, err
+	}
+	folder, err := q.attribute("path")
+	if err != nil {
+		return location{}, err
+	}
+	path, err := source.Path(folder)
+	if err != nil {
+		return location{}, q.ofVolume("path", err)
+	}
+	found := fileIn(path)
+	found.oneHost = true
+	return found, nil
+}
+
 // folderOfType returns the folder of a hostPath with that type. Only the name disk.img tells that a file is a disk, and not just any file.
 func (q request) folderOfType(path string, kind corev1.HostPathType) (string, error) {
 	switch kind {

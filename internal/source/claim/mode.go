@@ -2,6 +2,7 @@ package claim
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -53,9 +54,9 @@ func (q request) mounted() (location, error) {
 	case q.options.ForceBlock:
 		return location{}, source.Errorf(forceBlockAttribute, "conflicts with mount_path: the volume has a filesystem, or it has none")
 	}
-	path, err := source.Path(q.options.MountPath)
+	path, err := q.expand(mountPathAttribute, strings.TrimSuffix(q.options.MountPath, "/"))
 	if err != nil {
-		return location{}, source.Errorf(mountPathAttribute, "%w", err)
+		return location{}, err
 	}
 	found := fileIn(path)
 	found.oneMount = !q.isSharedFilesystem() && !isReadOnly(q.pv)

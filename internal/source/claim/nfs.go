@@ -1,16 +1,20 @@
 package claim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// root is the numeric identity that kubelet uses for mounts, so QEMU uses it, too.
+// root is the numeric identity that kubelet uses for mounts, so QEMU uses it, too, unless it is told another one: servers take root for
+// nobody by default (root_squash).
 const root = "0"
 
 func (q request) inTreeNFS() (location, error) {
@@ -39,6 +43,19 @@ func (q request) csiNFS() (location, error) {
 	return q.nfs(attributes["server"], attributes["share"], folder)
 }
 
+// democraticNFS translates a volume of democratic-csi.
+func (q request) democraticNFS() (location, error) {
+	server, err := q.attribute("server")
+	if err != nil {
+		return location{}, err
+	}
+	share, err := q.attribute("share")
+	if err != nil {
+		return location{}, err
+	}
+	return q.nfs(server, share, "")
+}
+
 func (q request) nfs(server, share, folder string) (location, error) {
 	if err := q.folder(); err != nil {
 		return location{}, err
@@ -55,12 +72,18 @@ func (q request) nfs(server, share, folder string) (location, error) {
 	if err != nil {
 		return location{}, q.ofVolume("subDir", err)
 	}
-	found := location{volume: source.NFSVolume(host, join(share, folder), root, root, nil), diskImage: true}
+	user, group := cmp.Or(q.options.User, root), cmp.Or(q.options.Group, q.options.User, root)
+	found := location{volume: source.NFSVolume(host, join(share, folder), user, group, nil), diskImage: true}
 	if slices.ContainsFunc(q.pv.Spec.MountOptions, wantsNFS4) {
 		found.hints = []string{fmt.Sprintf("The PersistentVolume %s is to be mounted with NFS version 4, but QEMU opens it with version "+
 			"3. If the server has no version 3, mount the volume on every host and say where with mount_path.", q.pv.Name)}
 	}
 	return found, nil
+}
+
+func isNFS(pv *corev1.PersistentVolume) bool {
+	s := pv.Spec
+	return s.NFS != nil || s.CSI != nil && (s.CSI.Driver == nfsDriver || attaches(s.CSI, "nfs"))
 }
 
 func wantsNFS4(option string) bool {

@@ -46,7 +46,9 @@ func TestResolve_RefusesMeaninglessOptions(t *testing.T) {
 	nfs := corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "a", Path: "/b"}}
 	local := corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/a"}}
 	iscsi := bound().pv.Spec.PersistentVolumeSource
-	lvm := corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "local.csi.openebs.io"}}
+	lvm := corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+		Driver: "local.csi.openebs.io", VolumeHandle: "v", VolumeAttributes: map[string]string{"openebs.io/volgroup": "g"},
+	}}
 	tests := []struct {
 		name      string
 		fixture   *fixture
@@ -64,6 +66,18 @@ func TestResolve_RefusesMeaninglessOptions(t *testing.T) {
 		{"relative mount_path", boundTo(nfs, filesystem), claim.Options{MountPath: "mnt"}, "mount_path", "no absolute path"},
 		{"mount_path upwards", boundTo(nfs, filesystem), claim.Options{MountPath: "/mnt/../etc"}, "mount_path", "leads upwards"},
 		{"mount_path with a line break", boundTo(nfs, filesystem), claim.Options{MountPath: "/mnt\n"}, "mount_path", "control character"},
+		{"device_path and mount_path", boundTo(iscsi, block), claim.Options{DevicePath: "/dev/a", MountPath: "/a"}, "device_path", "conflicts with mount_path"},
+		{"device_path of a file system", boundTo(iscsi, filesystem), claim.Options{DevicePath: "/dev/a"}, "", "would destroy that"},
+		{"device_path elsewhere", boundTo(iscsi, block), claim.Options{DevicePath: "/etc/passwd"}, "device_path", "must begin with /dev/"},
+		{"relative device_path", boundTo(iscsi, block), claim.Options{DevicePath: "sdb"}, "device_path", "no absolute path"},
+		{"device_path upwards", boundTo(iscsi, block), claim.Options{DevicePath: "/dev/../etc/passwd"}, "device_path", "leads upwards"},
+		{"device_path that is open", boundTo(iscsi, block), claim.Options{DevicePath: "/dev/{.spec"}, "device_path", "unclosed action"},
+		{"device_path of a missing field", boundTo(iscsi, block), claim.Options{DevicePath: "/dev/{.spec.csi.volumeHandle}"}, "device_path", "volumeHandle is not found"},
+		{"device_path of an empty field", boundTo(iscsi, block), claim.Options{DevicePath: "/dev/{.spec.storageClassName}/a"}, "device_path", "empty part"},
+		{"device_path of a whole part", boundTo(iscsi, block), claim.Options{DevicePath: "/dev/{.spec.iscsi}"}, "device_path", "neither a text nor a number"},
+		{"device_path of several fields", boundTo(iscsi, block), claim.Options{DevicePath: "/dev/{.spec.iscsi['iqn','targetPortal']}"}, "device_path", "must have one"},
+		{"mount_path of a missing field", boundTo(nfs, filesystem), claim.Options{MountPath: "/mnt/{.spec.csi.volumeHandle}"}, "mount_path", "volumeHandle is not found (a field is"},
+		{"uid of iSCSI", boundTo(iscsi, block), claim.Options{User: "107"}, "uid", "QEMU's NFS client"},
 		{"monitors of iSCSI", boundTo(iscsi, block), claim.Options{Monitors: []string{"a"}}, "monitors", "the type iscsi, which has no Ceph monitors"},
 		{"bad monitors", ceph(), claim.Options{Monitors: []string{"a:0"}}, "monitors", "between 1 and 65535"},
 		{"a ConfigMap for NFS", boundTo(nfs, filesystem), claim.Options{ConfigMap: claim.ConfigMapRef{Name: "a"}}, "ceph_config_map", "only volumes of ceph-csi"},
@@ -138,7 +152,7 @@ func TestResolve_ForbiddenConfigMap(t *testing.T) {
 	f.fails("configmaps", apierrors.NewForbidden(corev1.Resource("configmaps"), "ceph-csi-config", nil))
 	_, _, err := claim.Resolve(t.Context(), client, golden, exclusive)
 	var wrong *source.Error
-	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "may not be read: permit it, or name the monitors themselves") {
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "ceph-csi/ceph-csi-config, key config.json, may not be read (permit it). Name one with ceph_config_map, or the monitors with monitors") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -182,7 +196,7 @@ func TestRefresh_WithoutConfigMap(t *testing.T) {
 		f := ceph()
 		f.others = nil
 		got, err := claim.Refresh(t.Context(), f.client(t), golden, claim.Options{}, lastCeph)
-		if err != nil || got.Volume != nil || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "kept as it was last seen: the ConfigMap ceph-csi/ceph-csi-config") {
+		if err != nil || got.Volume != nil || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "kept as it was last seen: no ConfigMap has the monitors of the Ceph cluster") {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})

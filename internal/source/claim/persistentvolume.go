@@ -26,6 +26,8 @@ type location struct {
 	readOnly bool
 	// diskImage is source.Resolved.DiskImage.
 	diskImage bool
+	// device is source.Resolved.Device.
+	device *source.Device
 	// oneHost is whether each host has another volume under this path.
 	oneHost bool
 	// oneMount is whether the volume's filesystem is written to, and not known to support mounts on several hosts.
@@ -56,6 +58,8 @@ func (q request) translate(ctx context.Context, r ObjectReader) (location, error
 	switch {
 	case q.options.MountPath != "":
 		return q.mounted()
+	case q.options.DevicePath != "":
+		return q.hostDevice()
 	case s.ISCSI != nil:
 		return q.inTreeISCSI()
 	case isRBD(q.pv):
@@ -78,18 +82,11 @@ func (q request) translate(ctx context.Context, r ObjectReader) (location, error
 
 // unsupported is the error of a type that virtclaim does not support.
 func (q request) unsupported() error {
-	works := "what works is iscsi, rbd, fc, local and the CSI drivers ceph-csi (RBD), democratic-csi (iSCSI), csi-driver-iscsi and " +
-		"OpenEBS LVM; storage that the hosts can reach without the driver can also be named directly"
-	if q.isBlock() && q.pv.Spec.CSI != nil {
-		works += " (an array may hide it from all but the nodes that the driver has attached it to)"
-	}
+	works := "name its device on the hosts with device_path, as in \"/dev/longhorn/{.spec.csi.volumeHandle}\""
 	if !q.isBlock() {
-		works = "mount the volume on the host and say where with mount_path (on several hosts only a filesystem that is made for that, " +
-			"whose claim is ReadWriteMany); without that, nfs, glusterfs, local, hostPath and " +
-			"csi-driver-nfs work"
+		works = "mount it on the host, and say where with mount_path; on several hosts only a shared filesystem, whose claim is ReadWriteMany"
 	}
-	return source.Errorf("", "the PersistentVolume %s of the %s is of the type %s, which virtclaim can't give to a "+
-		"virtual machine with volumeMode %s, because it does not know how a host reaches it: %s",
+	return source.Errorf("", "how a host reaches the PersistentVolume %s of the %s (%s, volumeMode %s) is not known: %s",
 		q.pv.Name, refOf(q.claim), typeOf(q.pv), mode(q.pv.Spec.VolumeMode), works)
 }
 

@@ -76,12 +76,12 @@ func TestPreview_InvalidClaim(t *testing.T) {
 		}, claim.Options{}, "would destroy that. Use a claim with volumeMode Block"},
 		{"a type that nobody knows", func(f *fixture) {
 			f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{Flocker: &corev1.FlockerVolumeSource{}}
-		}, claim.Options{}, "of the type flocker"},
+		}, claim.Options{}, "(flocker, volumeMode Block) is not known"},
 		{"an option that means nothing", func(*fixture) {}, claim.Options{Monitors: []string{"a"}}, "remove monitors"},
 		{"a ConfigMap that is missing", func(f *fixture) {
 			*f = *ceph()
 			f.others = nil
-		}, claim.Options{}, "ConfigMap ceph-csi/ceph-csi-config"},
+		}, claim.Options{}, "ceph-csi/ceph-csi-config, key config.json, does not exist"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

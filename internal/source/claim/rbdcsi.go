@@ -74,48 +74,65 @@ type cephCluster struct {
 	} `json:"rbd"`
 }
 
-// cephCluster returns the volume's cluster from the ConfigMap.
+// cephCluster returns the volume's cluster from the first ConfigMap that has it. Its error says which were asked, and how each answered.
 func (q request) cephCluster(ctx context.Context, r ObjectReader) (cephCluster, error) {
 	id, err := q.attribute("clusterID")
 	if err != nil {
 		return cephCluster{}, err
 	}
-	ref := q.configMap()
-	config, err := r.ConfigMap(ctx, ref.Namespace, ref.Name)
-	switch {
-	case apierrors.IsNotFound(err):
-		return cephCluster{}, source.NotReadyf("the ConfigMap %s/%s with the monitors of the Ceph cluster %q does not exist: "+
-			"name it with ceph_config_map, or the monitors themselves with monitors: %w", ref.Namespace, ref.Name, id, err)
-	case apierrors.IsForbidden(err):
-		return cephCluster{}, source.Errorf(configMapAttribute, "the ConfigMap %s/%s with the monitors of the Ceph cluster %q may not be "+
-			"read: permit it, or name the monitors themselves with monitors: %w", ref.Namespace, ref.Name, id, err)
-	case err != nil:
-		return cephCluster{}, err
+	var asked []string
+	missing := true
+	for _, ref := range q.configMaps() {
+		config, err := r.ConfigMap(ctx, ref.Namespace, ref.Name)
+		var found cephCluster
+		switch {
+		case err == nil:
+			found, err = findCluster(config.Data[ref.Key], id)
+		case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
+			return cephCluster{}, err
+		}
+		if err == nil {
+			return found, nil
+		}
+		missing = missing && apierrors.IsNotFound(err)
+		asked = append(asked, fmt.Sprintf("%s/%s, key %s, %s", ref.Namespace, ref.Name, ref.Key, answer(err)))
 	}
-	cluster, err := findCluster(config.Data[ref.Key], id)
-	if err != nil {
-		return cephCluster{}, source.Errorf(configMapAttribute, "the key %s of the ConfigMap %s/%s %w; name another one with "+
-			"ceph_config_map, or the monitors themselves with monitors", ref.Key, ref.Namespace, ref.Name, err)
+	const text = "no ConfigMap has the monitors of the Ceph cluster %q: %s. Name one with ceph_config_map, or the monitors with monitors"
+	if missing {
+		return cephCluster{}, source.NotReadyf(text, id, strings.Join(asked, "; "))
 	}
-	return cluster, nil
+	return cephCluster{}, source.Errorf(configMapAttribute, text, id, strings.Join(asked, "; "))
 }
 
-// configMap returns the configured ConfigMap, or else the default one: that of Rook, in the namespace in its drivers' prefix, or that of
-// ceph-csi, in the namespace of its secret.
-func (q request) configMap() ConfigMapRef {
-	ref := q.options.ConfigMap
-	byDefault := ConfigMapRef{
-		Name: "ceph-csi-config", Key: "config.json",
-		Namespace: q.secretRef(q.pv.Spec.CSI.NodeStageSecretRef).Namespace,
+// answer is how a ConfigMap answered, in few words.
+func answer(err error) string {
+	switch {
+	case apierrors.IsNotFound(err):
+		return "does not exist"
+	case apierrors.IsForbidden(err):
+		return "may not be read (permit it)"
 	}
-	if rook, ok := strings.CutSuffix(q.pv.Spec.CSI.Driver, "."+cephDriver); ok {
-		byDefault = ConfigMapRef{Name: "rook-ceph-csi-config", Key: "csi-cluster-config-json", Namespace: rook}
+	return err.Error()
+}
+
+// configMaps returns where the clusters of the driver are: as it is configured, or else Rook's ConfigMap, which is empty since Rook has the
+// operator of ceph-csi, that one's in the namespace of the driver, with which its name begins, and that of ceph-csi beside the secret.
+func (q request) configMaps() (refs []ConfigMapRef) {
+	const name, key = "ceph-csi-config", "config.json"
+	if driver, ok := strings.CutSuffix(q.pv.Spec.CSI.Driver, "."+cephDriver); ok {
+		refs = []ConfigMapRef{{driver, "rook-ceph-csi-config", "csi-cluster-config-json"}, {driver, name, key}}
 	}
-	return ConfigMapRef{
-		Namespace: cmp.Or(ref.Namespace, byDefault.Namespace),
-		Name:      cmp.Or(ref.Name, byDefault.Name),
-		Key:       cmp.Or(ref.Key, byDefault.Key),
+	beside := ConfigMapRef{q.secretRef(q.pv.Spec.CSI.NodeStageSecretRef).Namespace, name, key}
+	if !slices.Contains(refs, beside) {
+		refs = append(refs, beside)
 	}
+	given := q.options.ConfigMap
+	if given == (ConfigMapRef{}) {
+		return refs
+	}
+	return []ConfigMapRef{{
+		cmp.Or(given.Namespace, refs[0].Namespace), cmp.Or(given.Name, refs[0].Name), cmp.Or(given.Key, refs[0].Key),
+	}}
 }
 
 // findCluster finds a cluster in ceph-csi's configuration. Its errors continue a sentence that begins with the name of the key.

@@ -59,7 +59,7 @@ func TestRefresh_KeepsLastVolumeWithWarning(t *testing.T) {
 		{"a released volume", func(f *fixture) { f.pv.Status.Phase = corev1.VolumeReleased }, "is Released"},
 		{"a volume of another type", func(f *fixture) {
 			f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{Flocker: &corev1.FlockerVolumeSource{}}
-		}, "of the type flocker"},
+		}, "(flocker, volumeMode Block) is not known"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -88,7 +88,7 @@ func Resolve(ctx context.Context, r Reader, ref Ref, need Need) (source.Resolved
 		}
 	}
 	resolved := source.WithCredentials(found.volume, credentials)
-	resolved.ReadOnly, resolved.DiskImage = found.readOnly, found.diskImage
+	resolved.ReadOnly, resolved.DiskImage, resolved.Device = found.readOnly, found.diskImage, found.device
 	resolved.Warnings = slices.Concat(found.warnings, found.hints)
 	return resolved, Info{UID: string(claim.UID), VolumeUID: string(pv.UID)}, nil
 }

@@ -112,11 +112,11 @@ func TestResolve_Refused(t *testing.T) {
 
 		{"another in-tree type", func(f *fixture) {
 			f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{Flocker: &corev1.FlockerVolumeSource{}}
-		}, exclusive, "is of the type flocker, which"},
+		}, exclusive, "(flocker, volumeMode Block) is not known"},
 		{"a CSI driver", func(f *fixture) {
 			f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.aws.com"}}
-		}, exclusive, "is of the type csi with the driver ebs.csi.aws.com, which virtclaim can't give to a virtual machine with volumeMode Block, because it does not know how a host reaches it: what works is iscsi, rbd"},
-		{"no type", func(f *fixture) { f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{} }, exclusive, "is of the type (none)"},
+		}, exclusive, "(csi with the driver ebs.csi.aws.com, volumeMode Block) is not known: name its device on the hosts with device_path"},
+		{"no type", func(f *fixture) { f.pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{} }, exclusive, "((none), volumeMode Block)"},
 
 		{"another iSCSI interface", func(f *fixture) { f.pv.Spec.ISCSI.ISCSIInterface = "iser" }, exclusive, `wants the iSCSI interface "iser"`},
 		{"a bad portal", func(f *fixture) { f.pv.Spec.ISCSI.TargetPortal = "2001:db8::1" }, exclusive, "targetPortal of the PersistentVolume pv-golden"},

@@ -1,0 +1,37 @@
+package volumebinding
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
+)
+
+// checkDevices refuses a path that leads to another device than the volume's on a host of the binding, as far as that host can tell.
+func (r *binding) checkDevices(ctx context.Context, v volume.Volume, device *source.Device, diags *diag.Diagnostics) error {
+	if device == nil {
+		return nil
+	}
+	path := v.Images[0].Name
+	for _, key := range v.Images[0].Hosts {
+		found, err := r.open(ctx, key, v, diags)
+		if err != nil {
+			return err
+		}
+		h, err := r.Provider.Hosts.Host(key)
+		if err != nil {
+			return err
+		}
+		names, err := h.DeviceNames(ctx, path)
+		if err != nil {
+			return err
+		}
+		if err := device.Check(found.Size, names); err != nil {
+			return source.Errorf("device_path", "%s on host %s is not the device of the PersistentVolume: %w. Correct the path; if it is "+
+				"that device, attach it again or correct the capacity in the PersistentVolume", path, key, err)
+		}
+	}
+	return nil
+}
