@@ -24,9 +24,10 @@ const noFollow = "nosymfollow"
 // folderPrefix is the prefix of the names of CreateIn's pools.
 const folderPrefix = "virtclaim-folder-"
 
-// isPassing reports whether a pool is a temporary one over files of tenants, which must not be used or refreshed by other operations.
+// isPassing reports whether a pool is a temporary one, often over files of tenants, which must not be used or refreshed by other
+// operations.
 func isPassing(p libvirt.StoragePool) bool {
-	return strings.HasPrefix(p.Name, folderPrefix) || strings.HasPrefix(p.Name, inspectPrefix)
+	return strings.HasPrefix(p.Name, folderPrefix) || strings.HasPrefix(p.Name, inspectPrefix) || strings.HasPrefix(p.Name, lookPrefix)
 }
 
 // folderPool is the name of a pool over a folder. It is derived from the folder's path, so that the next apply finds the pool of a killed

@@ -8,17 +8,21 @@ import (
 	"path/filepath"
 )
 
-// ganeshaConfiguration exports a folder, its first argument, as the second. Clients' root is root (no squash). The server caches no
-// attributes, because tests change files directly.
+// ganeshaConfiguration exports a folder, its first argument, as the second, and one that is its third as the fourth. Clients' root is root in
+// the first, and nobody in the other. The server caches no attributes, because tests change files directly.
 const ganeshaConfiguration = `NFS_CORE_PARAM { Protocols = 3, 4; Enable_NLM = false; Enable_RQUOTA = false; mount_path_pseudo = true; }
 NFS_KRB5 { Active_krb5 = false; }
 EXPORT_DEFAULTS { Attr_Expiration_Time = 0; }
 NFSv4 { Graceless = true; RecoveryBackend = fs; }
 EXPORT { Export_Id = 1; Path = %q; Pseudo = %q; Access_Type = RW; Squash = No_Root_Squash; SecType = sys; FSAL { Name = VFS; } }
+EXPORT { Export_Id = 2; Path = %q; Pseudo = %q; Access_Type = RW; Squash = Root_Squash; SecType = sys; FSAL { Name = VFS; } }
 `
 
-// nfsRoot is the path of the export.
-const nfsRoot = "/export"
+// The paths of the exports, for clients.
+const (
+	nfsRoot   = "/export"
+	nfsSquash = "/squash"
+)
 
 // NFS is a server of NFS 3 and 4 on the standard ports: libvirt does not support other ports.
 type NFS struct {
@@ -65,13 +69,17 @@ func (l *Lab) NFS(ctx context.Context) (*NFS, error) {
 
 // start starts rpcbind, which clients query for ports, and the server, which registers its ports there.
 func (n *NFS) start(ctx context.Context) error {
-	for _, folder := range []string{filepath.Join(n.dir, "exports"), filepath.Join(n.network.run, "ganesha")} {
+	open, squash := filepath.Join(n.dir, "exports"), filepath.Join(n.dir, "squashed")
+	for _, folder := range []string{open, squash, filepath.Join(n.network.run, "ganesha")} {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			return err
 		}
 	}
+	if err := os.Chmod(squash, 0o711); err != nil { //nolint:gosec // nobody has to find the owner's folder in it
+		return err
+	}
 	configuration := filepath.Join(n.dir, "ganesha.conf")
-	text := fmt.Sprintf(ganeshaConfiguration, filepath.Join(n.dir, "exports"), nfsRoot)
+	text := fmt.Sprintf(ganeshaConfiguration, open, nfsRoot, squash, nfsSquash)
 	if err := os.WriteFile(configuration, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -98,6 +106,19 @@ func (n *NFS) answers(question string) func(context.Context) error {
 func (n *NFS) AddDir(name string) (NFSDir, error) {
 	dir := NFSDir{Server: n.Server, Export: path.Join(nfsRoot, name), Path: filepath.Join(n.dir, "exports", name)}
 	if err := os.Mkdir(dir.Path, 0o700); err != nil {
+		return NFSDir{}, fmt.Errorf("make a folder to export: %w", err)
+	}
+	return dir, nil
+}
+
+// AddSquashedDir creates a folder of that user and group alone, and exports it with root_squash.
+func (n *NFS) AddSquashedDir(name string, uid, gid int) (NFSDir, error) {
+	dir := NFSDir{Server: n.Server, Export: path.Join(nfsSquash, name), Path: filepath.Join(n.dir, "squashed", name)}
+	err := os.Mkdir(dir.Path, 0o700)
+	if err == nil {
+		err = os.Chown(dir.Path, uid, gid)
+	}
+	if err != nil {
 		return NFSDir{}, fmt.Errorf("make a folder to export: %w", err)
 	}
 	return dir, nil

@@ -15,12 +15,17 @@ import (
 // Call is the number of a procedure in libvirt's protocol (src/remote/remote_protocol.x).
 type Call uint32
 
-// The calls that change a host, and the one that reads a volume.
+// The calls that change a host, and those that read a volume and devices.
 const (
 	CallDomainCreate      Call = 9
 	CallCreateXML         Call = 10
 	CallSetAutostart      Call = 29
 	CallPoolCreateXML     Call = 76
+	CallPoolDefine        Call = 77
+	CallPoolCreate        Call = 78
+	CallPoolDestroy       Call = 80
+	CallPoolDelete        Call = 81
+	CallPoolUndefine      Call = 82
 	CallVolumeCreate      Call = 93
 	CallVolumeDelete      Call = 94
 	CallSecretDefine      Call = 142
@@ -41,6 +46,7 @@ const (
 	CallShutdown          Call = 258
 	CallVolumeResize      Call = 260
 	CallSetMetadata       Call = 264
+	CallListNodeDevices   Call = 285
 	CallBlockCopy         Call = 345
 	CallDefine            Call = 350
 )
@@ -53,9 +59,10 @@ var callNames = map[Call]string{
 	CallVolumeDownload: "vol-download", CallSetAutostart: "set-autostart", CallUpdateDevice: "update-device", CallSetVCPUs: "set-vcpus",
 	CallSetMemory: "set-memory", CallShutdown: "shutdown", CallPoolCreateXML: "pool-create-xml", CallSecretUndefine: "secret-undefine",
 	CallBlockJobAbort: "block-job-abort", CallBlockCopy: "block-copy",
-	1: "open", 2: "close", 7: "capabilities", 11: "define-xml", 14: "dumpxml", 15: "autostart", 23: "domain-by-name", 77: "pool-define",
-	78: "pool-create",
-	79: "pool-build", 80: "pool-destroy", 81: "pool-delete", 82: "pool-undefine", 83: "pool-refresh", 84: "pool-by-name", 87: "pool-info",
+	CallPoolDefine: "pool-define", CallPoolCreate: "pool-create", CallPoolDestroy: "pool-destroy", CallPoolDelete: "pool-delete",
+	CallPoolUndefine: "pool-undefine", CallListNodeDevices: "list-node-devices",
+	1: "open", 2: "close", 7: "capabilities", 11: "define-xml", 14: "dumpxml", 15: "autostart", 23: "domain-by-name",
+	79: "pool-build", 83: "pool-refresh", 84: "pool-by-name", 87: "pool-info",
 	88: "pool-dumpxml", 95: "vol-by-name", 97: "vol-by-path", 98: "vol-info", 99: "vol-dumpxml", 103: "block-peek", 143: "secret-dumpxml",
 	147: "secret-by-usage", 150: "is-active", 151: "is-persistent", 154: "pool-is-active", 183: "has-managed-save",
 	194: "block-info", 212: "state", 238: "block-job", 273: "list-domains", 281: "list-pools", 282: "list-volumes", 316: "register-events",

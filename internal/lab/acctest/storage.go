@@ -128,6 +128,19 @@ func NFS(t *testing.T, l *lab.Lab) lab.NFSDir {
 	return dir
 }
 
+// SquashedNFS creates a folder with a disk.img of a user and a group, which a server with root_squash exports.
+func SquashedNFS(t *testing.T, l *lab.Lab, uid, gid int) (dir lab.NFSDir, image string) {
+	t.Helper()
+	server := Must(l.NFS(t.Context()))(t)
+	dir = Must(server.AddSquashedDir(rand.Text(), uid, gid))(t)
+	Undo(t, func(context.Context) error { return server.RemoveDir(dir) })
+	image = ImageIn(t, dir.Path, "disk.img")
+	if err := os.Chown(image, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+	return dir, image
+}
+
 // Loop creates a block device.
 func Loop(t *testing.T, l *lab.Lab) lab.BlockDevice {
 	t.Helper()

@@ -49,24 +49,13 @@ var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 	},
 	"ceph-csi": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
-		ceph, image := acctest.Ceph(t, l)
-		secret(t, l, "ceph-csi", map[string]string{"userID": ceph.User, "userKey": ceph.Key})
-		clusters := fmt.Sprintf(`[{"clusterID": "lab", "monitors": [%q]}]`, ceph.Monitors[0])
-		config := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "kinds", Name: "ceph-csi-config"}, Data: map[string]string{"config.json": clusters},
-		}
-		if err := l.AddConfigMap(t.Context(), config); err != nil {
-			t.Fatal(err)
-		}
-		acctest.Undo(t, func(ctx context.Context) error { return l.RemoveConfigMap(ctx, "kinds", "ceph-csi-config") })
-		return kind{
-			source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				Driver: "rbd.csi.ceph.com", VolumeHandle: "0001-0003-lab-0000000000000001-0",
-				VolumeAttributes:   map[string]string{"clusterID": "lab", "pool": image.Pool, "imageName": image.Image},
-				NodeStageSecretRef: &corev1.SecretReference{Namespace: "kinds", Name: "ceph-csi"},
-			}},
-			stored: acctest.InCeph(t, ceph, image),
-		}
+		return cephCSIKind(t, l, "rbd.csi.ceph.com", "csi", map[string]string{"ceph-csi-config": "config.json"})
+	},
+	// Since Rook has the operator of ceph-csi, its own ConfigMap is empty.
+	"rook": func(t *testing.T, l *lab.Lab) kind {
+		t.Helper()
+		return cephCSIKind(t, l, "rook.rbd.csi.ceph.com", "rook",
+			map[string]string{"rook-ceph-csi-config": "csi-cluster-config-json", "ceph-csi-config": "config.json"})
 	},
 	"nfs": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
@@ -77,6 +66,24 @@ var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 		t.Helper()
 		dir := acctest.NFS(t, l)
 		return nfsKind(t, dir, fmt.Sprintf("mount_path = %q", dir.Path))
+	},
+	"nfs-squash": func(t *testing.T, l *lab.Lab) kind {
+		t.Helper()
+		dir, image := acctest.SquashedNFS(t, l, 107, 36)
+		return kind{
+			source:     corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: dir.Server, Path: dir.Export}},
+			filesystem: true, options: "uid = 107, gid = 36", stored: acctest.InFile(t, image),
+		}
+	},
+	"device-path": func(t *testing.T, l *lab.Lab) kind {
+		t.Helper()
+		device := acctest.Loop(t, l)
+		return kind{
+			source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: "driver.longhorn.io", VolumeHandle: strings.TrimPrefix(device.Path, "/dev/"),
+			}},
+			options: `device_path = "/dev/{.spec.csi.volumeHandle}"`, stored: acctest.InFile(t, device.Path),
+		}
 	},
 	"local-block": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
@@ -136,6 +143,33 @@ func cephKind(t *testing.T, l *lab.Lab, ceph *lab.RBD, image lab.RBDImage) kind 
 	}
 }
 
+// cephCSIKind is an image of ceph-csi with that driver, whose secret and ConfigMaps are in a namespace. All but the ConfigMap
+// ceph-csi-config have no cluster.
+func cephCSIKind(t *testing.T, l *lab.Lab, driver, namespace string, configs map[string]string) kind {
+	t.Helper()
+	ceph, image := acctest.Ceph(t, l)
+	secretIn(t, l, namespace, "ceph-csi", map[string]string{"userID": ceph.User, "userKey": ceph.Key})
+	for name, key := range configs {
+		clusters := "[]"
+		if name == "ceph-csi-config" {
+			clusters = fmt.Sprintf(`[{"clusterID": "lab", "monitors": [%q]}]`, ceph.Monitors[0])
+		}
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: clusters}}
+		if err := l.AddConfigMap(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+		acctest.Undo(t, func(ctx context.Context) error { return l.RemoveConfigMap(ctx, namespace, name) })
+	}
+	return kind{
+		source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+			Driver: driver, VolumeHandle: "0001-0003-lab-0000000000000001-0",
+			VolumeAttributes:   map[string]string{"clusterID": "lab", "pool": image.Pool, "imageName": image.Image},
+			NodeStageSecretRef: &corev1.SecretReference{Namespace: namespace, Name: "ceph-csi"},
+		}},
+		stored: acctest.InCeph(t, ceph, image),
+	}
+}
+
 func nfsKind(t *testing.T, dir lab.NFSDir, options string) kind {
 	t.Helper()
 	return kind{
@@ -146,14 +180,19 @@ func nfsKind(t *testing.T, dir lab.NFSDir, options string) kind {
 
 func secret(t *testing.T, l *lab.Lab, name string, data map[string]string) {
 	t.Helper()
-	if err := l.AddNamespace(t.Context(), "kinds"); err != nil {
+	secretIn(t, l, "kinds", name, data)
+}
+
+func secretIn(t *testing.T, l *lab.Lab, namespace, name string, data map[string]string) {
+	t.Helper()
+	if err := l.AddNamespace(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kinds", Name: name}, StringData: data}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: data}
 	if err := l.AddSecret(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	acctest.Undo(t, func(ctx context.Context) error { return l.RemoveSecret(ctx, "kinds", name) })
+	acctest.Undo(t, func(ctx context.Context) error { return l.RemoveSecret(ctx, namespace, name) })
 }
 
 // onNode is the affinity of a volume that only one node has.

@@ -29,8 +29,8 @@ func (r *binding) checkDevices(ctx context.Context, v volume.Volume, device *sou
 			return err
 		}
 		if err := device.Check(found.Size, names); err != nil {
-			return source.Errorf("device_path", "%s on host %s is not the device of the PersistentVolume: %w. Correct the path; if it is "+
-				"that device, attach it again or correct the capacity in the PersistentVolume", path, key, err)
+			return source.Errorf("device_path", "device_path leads to %s on host %s, which is not the PersistentVolume's: %w. Correct the "+
+				"path; if it is that device, attach it again, or correct the PersistentVolume", path, key, err)
 		}
 	}
 	return nil

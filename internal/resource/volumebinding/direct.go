@@ -171,6 +171,7 @@ type glusterModel struct {
 	Servers types.List   `tfsdk:"servers"`
 	Volume  types.String `tfsdk:"volume"`
 	Path    types.String `tfsdk:"path"`
+	Format  types.String `tfsdk:"format"`
 }
 
 func (g glusterModel) source(ctx context.Context, _ given, diags *diag.Diagnostics) direct.Source {
@@ -183,6 +184,7 @@ type nfsModel struct {
 	Path   types.String `tfsdk:"path"`
 	UID    types.Int64  `tfsdk:"uid"`
 	GID    types.Int64  `tfsdk:"gid"`
+	Format types.String `tfsdk:"format"`
 }
 
 func (n nfsModel) source(context.Context, given, *diag.Diagnostics) direct.Source {
@@ -193,6 +195,7 @@ type httpModel struct {
 	open
 	URL      types.String `tfsdk:"url"`
 	Insecure types.Bool   `tfsdk:"insecure"`
+	Format   types.String `tfsdk:"format"`
 }
 
 func (h httpModel) source(context.Context, given, *diag.Diagnostics) direct.Source {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -66,6 +67,9 @@ func (r *binding) prepare(
 		return err
 	}
 	if known != alreadySeen {
+		if found.Head, err = r.head(ctx, m, *v, key, found, diags); err != nil {
+			return err
+		}
 		if err := r.checkFormat(ctx, m, *v, key, found.Head, known, diags); err != nil {
 			return err
 		}
@@ -76,6 +80,31 @@ func (r *binding) prepare(
 	}
 	v.Capacity = &bytes
 	return nil
+}
+
+// head returns the beginning of the volume as the measuring host has read it. A network image that is a file on its server, where people put
+// images of any format, is looked at for that, unless it is said to be raw.
+func (r *binding) head(ctx context.Context, m model, v volume.Volume, key string, found host.Measured,
+	diags *diag.Diagnostics,
+) ([]byte, error) {
+	_, asked := m.format(ctx, diags)
+	if !slices.Contains([]string{"nfs", "gluster", "http", "https"}, v.Images[0].Protocol) || asked == "raw" {
+		return found.Head, nil
+	}
+	h, err := r.Provider.Hosts.Host(key)
+	if err != nil {
+		return nil, err
+	}
+	n := min(image.HeadSize, found.Size)
+	part, err := domainxml.PartXML(v, 0, n)
+	if err != nil {
+		return nil, err
+	}
+	head, err := h.NetworkHead(ctx, part, n)
+	if err != nil {
+		err = fmt.Errorf("whether %s is raw is not known: %w. Set format = \"raw\" if it is", v.Images[0].Name, err)
+	}
+	return head, err
 }
 
 // measureAgain is prepare for an update. A claim that was recreated is measured like one that is bound for the first time. Otherwise a
@@ -156,7 +185,7 @@ func explainOpen(err error, key string, top volume.Image) error {
 			"took them from", err, top.Auth.Username, top.Auth.SecretUUID)
 	case top.Protocol == "nfs":
 		return fmt.Errorf("%w\n\nIt asks as uid %s and gid %s. A server with root_squash takes 0 for nobody: set uid and gid to the owner of "+
-			"the file", err, top.User, top.Group)
+			"the file, which is 107 for KubeVirt's", err, top.User, top.Group)
 	case top.Protocol == "http" || top.Protocol == "https":
 		return fmt.Errorf("%w\n\nQEMU asks with HEAD first, and then for ranges (Accept-Ranges: bytes). A server that answers only GET, "+
 			"as with a URL that is signed for that, refuses it: try curl --head <url> on the host. A virtclaim_disk with source.url "+

@@ -35,12 +35,14 @@ func sourceAttributes() map[string]schema.Attribute {
 			"servers": texted("Servers that have the volume, as `host` or `host:port`."),
 			"volume":  tfvalue.Required("Name of the volume."),
 			"path":    tfvalue.Required("Path of the image in the volume."),
+			"format":  rawAttribute(),
 		}),
 		"nfs": object("A raw image on an NFS server, which QEMU opens itself (NFS version 3).", map[string]schema.Attribute{
 			"server": tfvalue.Required("Address of the server."),
 			"path":   tfvalue.Required("Path of the image on the server, including that of the export."),
 			"uid":    identity("User id to open it as; 0 if absent."),
 			"gid":    identity("Group id to open it as; 0 if absent."),
+			"format": rawAttribute(),
 		}),
 		"http": object("A raw image on a web server that supports range requests. It can only be bound as `read-shared`.",
 			map[string]schema.Attribute{
@@ -48,6 +50,7 @@ func sourceAttributes() map[string]schema.Attribute {
 					"and the definitions of machines: anyone who can read these sees it. QEMU asks with `HEAD` first and then for " +
 					"ranges: a presigned URL (S3, GCS) is signed for `GET` alone, and refused. Use `virtclaim_disk` with `source.url` " +
 					"for it, which downloads with `GET`."),
+				"format": rawAttribute(),
 				"insecure": schema.BoolAttribute{
 					Optional: true, MarkdownDescription: "Don't verify the certificate of an https server. Otherwise the host must " +
 						"trust the certificate: add a private certificate authority to the host's trusted ones.",
@@ -93,6 +96,11 @@ func identity(description string) schema.Attribute {
 	return schema.Int64Attribute{
 		Optional: true, MarkdownDescription: description, Validators: []validator.Int64{int64validator.Between(0, math.MaxInt32)},
 	}
+}
+
+func rawAttribute() schema.Attribute {
+	return formatAttribute("Set to `raw` to open an image that begins with the header of another format, which is refused otherwise when "+
+		"the binding is created: for a disk on which a guest has written that header.", "raw")
 }
 
 func texted(description string) schema.Attribute {
