@@ -31,8 +31,7 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			"name": tfvalue.VolumeName("Name of the storage volume, unique in its pool.", 200),
 			"name_prefix": tfvalue.VolumeNamePrefix("Prefix of a generated name of the storage volume. For disks that are replaced with "+
 				"`create_before_destroy`.", 180),
-			"usage_type": tfvalue.Required("Kind of storage on which the disk is created: one of the usage types in the host's " +
-				"`storage`, or in the annotations of its Kubernetes node."),
+			"usage_type": tfvalue.UsageType("Kind of storage on which the disk is created"),
 			"copy_mode": tfvalue.Optional("How the master in `source` is used; it is never written to. `copy-on-write` stores writes in "+
 				"an overlay, `copy-on-read` also what has been read, and `clone` copies all of it, so that the master is not "+
 				"needed afterwards. A clone is not replaced when its master is created again.",
