@@ -35,7 +35,10 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			"copy_mode": tfvalue.Optional("How the master in `source` is used; it is never written to. `copy-on-write` stores writes in "+
 				"an overlay, `copy-on-read` also what has been read, and `clone` copies all of it, so that the master is not "+
 				"needed afterwards. A clone is not replaced when its master is created again.",
-				stringvalidator.OneOf(string(volume.CopyOnWrite), string(volume.CopyOnRead), string(volume.Clone)),
+				tfvalue.Words{
+					Accepted: []string{string(volume.CopyOnWrite), string(volume.CopyOnRead), string(volume.Clone)},
+					Instead:  map[string]string{"none": "Leave the disk out: a machine has the volume of a binding directly."},
+				},
 				stringvalidator.AlsoRequires(path.MatchRoot("source"))),
 			"size": schema.StringAttribute{
 				Optional: true, CustomType: tfvalue.QuantityType{},
