@@ -2,6 +2,7 @@ package provider
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func merged(all ...values) values {
 }
 
 // plan plans a resource. Computed values are those that Terraform keeps of the state.
-func plan(t *testing.T, hosts values, kind string, config, state, computed values) *tfprotov6.PlanResourceChangeResponse {
+func plan(t *testing.T, hosts any, kind string, config, state, computed values) *tfprotov6.PlanResourceChangeResponse {
 	t.Helper()
 	server := NewServer(Release{Version: "test"})
 	all := schemas(server)(t.Context())
@@ -55,6 +56,28 @@ func TestProvider_WritableDrive(t *testing.T) {
 			}
 			if want := refused && readOnly == false; want != strings.Contains(got, `AttributeName("read_only"): Disk seed is a `+device) || !want && got != "" {
 				t.Errorf("%s, read_only = %v: %s", device, readOnly, got)
+			}
+		}
+	}
+}
+
+// A provider without hosts is for looking at claims. What needs a host says that there is none.
+func TestProvider_WithoutHosts(t *testing.T) {
+	if texts := configure(t, nil, values{"host": "https://127.0.0.1:1", "token": "x"}); len(texts) > 0 {
+		t.Errorf("refused: %v", texts)
+	}
+	source := values{"iscsi": values{"portal": "127.0.0.1", "iqn": "iqn.2026-01.io.example:a", "lun": 1}}
+	for kind, config := range map[string]values{
+		"virtclaim_virtual_machine": {"host": "a", "name": "x", "memory": "64Mi"},
+		"virtclaim_disk":            {"host": "a", "name": "x", "size": "1Gi"},
+		"virtclaim_kernel":          {"host": "a", "name": "x", "source": values{"host_path": "/boot/vmlinuz"}},
+		"virtclaim_volume_binding":  {"hosts": []any{"a"}, "name": "x", "source": source},
+	} {
+		for _, hosts := range []any{nil, values{}} {
+			resp := plan(t, hosts, kind, config, nil, nil)
+			errs := slices.DeleteFunc(resp.Diagnostics, func(d *tfprotov6.Diagnostic) bool { return !isError(d) })
+			if len(errs) != 1 || !strings.Contains(errs[0].Detail, `the provider has no hosts, so there is no host "a": add it to hosts`) {
+				t.Errorf("%s: %v", kind, errs)
 			}
 		}
 	}
