@@ -100,6 +100,16 @@ func (u UsageTypes) First(ctx context.Context) (string, error) {
 	return slices.Min(slices.Collect(maps.Keys(places))), nil
 }
 
+// Only is the host's only usage type. The error lists them if there are several.
+func (u UsageTypes) Only(ctx context.Context) (string, error) {
+	places, err := u.Places(ctx)
+	if err == nil && len(places) > 1 {
+		names := slices.Sorted(maps.Keys(places))
+		return "", fmt.Errorf("host %s has the usage types %s: set usage_type to one of them", u.Host, strings.Join(names, ", "))
+	}
+	return u.First(ctx)
+}
+
 // find is the location of a usage type. The error lists the existing ones.
 func (u UsageTypes) find(ctx context.Context, usageType string) (Place, error) {
 	places, err := u.Places(ctx)

@@ -65,6 +65,9 @@ func (f *Registry) Host(key string) (*Host, error) {
 	if h, ok := f.hosts[key]; ok {
 		return h, nil
 	}
+	if len(f.hosts) == 0 {
+		return nil, fmt.Errorf("the provider has no hosts, so there is no host %q: add it to hosts in the provider's configuration", key)
+	}
 	return nil, fmt.Errorf("the provider has no host %q; its hosts are %s", key, strings.Join(f.Keys(), ", "))
 }
 

@@ -3,7 +3,6 @@ package provider
 import (
 	"regexp"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -28,9 +27,9 @@ func providerSchema() schema.Schema {
 				Attributes: kubernetesAttributes(),
 			},
 			"hosts": schema.MapNestedAttribute{
-				Required:            true,
-				MarkdownDescription: "The libvirt hosts, by the name that resources use for them. Connections are opened lazily.",
-				Validators:          []validator.Map{mapvalidator.SizeAtLeast(1)},
+				Optional: true,
+				MarkdownDescription: "The libvirt hosts, by the name that resources use for them. Connections are opened lazily. Only " +
+					"the data source `virtclaim_persistent_volume_claim` needs none.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"uri": schema.StringAttribute{
 						Required: true,

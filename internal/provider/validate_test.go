@@ -67,3 +67,21 @@ func TestProvider_UserDataInBase64(t *testing.T) {
 		}
 	}
 }
+
+// What the design documents and Kubernetes call an access mode or a copy mode is answered by what to write here.
+func TestProvider_WordsOfOtherDocuments(t *testing.T) {
+	binding, disk := "virtclaim_volume_binding", "virtclaim_disk"
+	for _, c := range []struct{ resource, attribute, value, want string }{
+		{binding, "access_mode", "read-only", "Write read-shared."},
+		{binding, "access_mode", "Write-exclusive", "Write write-exclusive."},
+		{binding, "access_mode", "ReadOnlyMany", "Write read-shared."},
+		{binding, "access_mode", "ReadWriteOnce", "Write write-exclusive."},
+		{binding, "access_mode", "ReadWriteMany", "Write write-shared."},
+		{disk, "copy_mode", "none", "Leave the disk out"},
+		{disk, "copy_mode", "Clone", "Write clone."},
+	} {
+		if got := refusals(t, c.resource, values{c.attribute: c.value}); !strings.Contains(got, `AttributeName("`+c.attribute+`"): "`+c.value+`" must be one of: `) || !strings.Contains(got, c.want) {
+			t.Errorf("%s = %q: got %q, want %q", c.attribute, c.value, got, c.want)
+		}
+	}
+}

@@ -15,9 +15,13 @@ func configure(t *testing.T, uris map[string]string, kubernetes any) (texts []st
 	if err != nil {
 		t.Fatal(err)
 	}
-	hosts := values{}
-	for key, uri := range uris {
-		hosts[key] = values{"uri": uri}
+	var hosts any
+	if uris != nil {
+		of := values{}
+		for key, uri := range uris {
+			of[key] = values{"uri": uri}
+		}
+		hosts = of
 	}
 	config := dynamic(t, all.Provider.ValueType(), values{"hosts": hosts, "kubernetes": kubernetes})
 	answer, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: config})

@@ -8,11 +8,15 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
+
+// usageTypeName is the attribute of a resource whose storage pool is that of a usage type.
+const usageTypeName = "usage_type"
 
 // askTime is how long a plan waits for a host that is connected and does not answer.
 const askTime = 10 * time.Second
@@ -74,10 +78,24 @@ func (d *Data) PlannedHost(ctx context.Context, key string) (*host.Host, error) 
 	return h, d.CheckHost(ctx, key, h)
 }
 
-// CheckPlace refuses a host that the provider is not configured with, and a usage type that the host does not have, as far as they are
-// known.
-func (d *Data) CheckPlace(ctx context.Context, on, usageType types.String, diags *diag.Diagnostics) {
-	if on.IsUnknown() {
+// PlanPlace plans the usage type where none is configured: that of the state, also if the host has more of them now, or else the only one
+// of the host. As far as they are known, it refuses a host that the provider is not configured with, and a usage type that the host does
+// not have.
+func (d *Data) PlanPlace(
+	ctx context.Context, req resource.ModifyPlanRequest, on types.String, usageType *types.String, diags *diag.Diagnostics,
+) {
+	var configured, of, was types.String
+	diags.Append(req.Config.GetAttribute(ctx, path.Root(usageTypeName), &configured)...)
+	diags.Append(req.State.GetAttribute(ctx, path.Root("host"), &of)...)
+	diags.Append(req.State.GetAttribute(ctx, path.Root(usageTypeName), &was)...)
+	isDefault := configured.IsNull() && (was.IsNull() || !on.IsUnknown() && !on.Equal(of))
+	switch {
+	case isDefault:
+		*usageType = types.StringUnknown()
+	case configured.IsNull():
+		*usageType = was
+	}
+	if on.IsUnknown() || !d.Ready() {
 		return
 	}
 	key := on.ValueString()
@@ -85,11 +103,17 @@ func (d *Data) CheckPlace(ctx context.Context, on, usageType types.String, diags
 		diags.AddAttributeError(path.Root("host"), "Unknown host", err.Error())
 		return
 	}
-	if usageType.IsUnknown() {
-		return
+	var only string
+	var err error
+	if isDefault {
+		only, err = d.UsageTypes(key).Only(ctx)
+		*usageType = types.StringValue(only)
 	}
-	if err := d.UsageTypes(key).Check(ctx, usageType.ValueString()); err != nil {
-		diags.AddAttributeError(path.Root("usage_type"), "Unknown usage type", err.Error())
+	if err == nil && !usageType.IsUnknown() {
+		err = d.UsageTypes(key).Check(ctx, usageType.ValueString())
+	}
+	if err != nil {
+		diags.AddAttributeError(path.Root(usageTypeName), "Unknown usage type", err.Error())
 	}
 }
 
@@ -107,5 +131,5 @@ func (d *Data) WarnOfPool(ctx context.Context, on, usageType types.String, diags
 		return
 	}
 	places, _ := d.UsageTypes(key).Places(ctx) // an error is one of the plan already
-	d.WarnOfPrerequisite(ctx, key, h, host.StoragePool, places[usageType.ValueString()].Pool, path.Root("usage_type"), diags)
+	d.WarnOfPrerequisite(ctx, key, h, host.StoragePool, places[usageType.ValueString()].Pool, path.Root(usageTypeName), diags)
 }

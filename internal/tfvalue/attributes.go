@@ -35,6 +35,15 @@ func keep() []planmodifier.String {
 	return []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
 }
 
+// UsageType is the attribute usage_type of what is in a storage pool.
+func UsageType(description string) schema.Attribute {
+	return schema.StringAttribute{
+		Optional: true, Computed: true,
+		MarkdownDescription: description + ": one of the usage types in the host's `storage`, or in the annotations of its Kubernetes " +
+			"node. Defaults to the only one where the host has one.",
+	}
+}
+
 // volumeName excludes characters that a file name or an import id can't contain.
 var volumeName = stringvalidator.RegexMatches(regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`),
 	"must consist of letters, digits, dots, _ and -, and not start with a dot or -")

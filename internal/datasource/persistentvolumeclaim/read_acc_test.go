@@ -141,3 +141,30 @@ func addPod(t *testing.T, l *lab.Lab, claimName string) {
 		t.Fatal(err)
 	}
 }
+
+// Whoever only looks at claims has no host to name.
+func TestAccPersistentVolumeClaim_WithoutHosts(t *testing.T) {
+	l := acctest.Lab(t)
+	lun := acctest.LUN(t, l, false, "")
+	acctest.Claim(t, l, "looking", "open", lun)
+	config := fmt.Sprintf("provider \"virtclaim\" { kubernetes = { config_path = %q } }\n", l.Cluster.Kubeconfig) + looking("open", "")
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config, Check: resource.ComposeTestCheckFunc(
+				resource.TestCheckResourceAttr(claim, "phase", "Bound"), resource.TestCheckNoResourceAttr(claim, "volume_error"),
+			)},
+			{Config: config, PlanOnly: true},
+			{
+				Config: config + `
+resource "virtclaim_volume_binding" "data" {
+  name   = "data"
+  hosts  = ["host-a"]
+  source = { persistent_volume_claim = { namespace = "looking", claim_name = "open" } }
+}
+`,
+				ExpectError: regexp.MustCompile(`the\s+provider\s+has\s+no\s+hosts`),
+			},
+		},
+	})
+}

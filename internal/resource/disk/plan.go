@@ -49,9 +49,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	}
 	tfvalue.CheckReserved(req, resp, "name", "name_prefix")
 	plan.planFormat()
-	if r.Provider.Ready() {
-		r.Provider.CheckPlace(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
-	}
+	r.Provider.PlanPlace(ctx, req, plan.Host, &plan.UsageType, &resp.Diagnostics)
 	plan.checkClusterSize(&resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	if req.State.Raw.IsNull() {

@@ -31,12 +31,14 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			"name": tfvalue.VolumeName("Name of the storage volume, unique in its pool.", 200),
 			"name_prefix": tfvalue.VolumeNamePrefix("Prefix of a generated name of the storage volume. For disks that are replaced with "+
 				"`create_before_destroy`.", 180),
-			"usage_type": tfvalue.Required("Kind of storage on which the disk is created: one of the usage types in the host's " +
-				"`storage`, or in the annotations of its Kubernetes node."),
+			"usage_type": tfvalue.UsageType("Kind of storage on which the disk is created"),
 			"copy_mode": tfvalue.Optional("How the master in `source` is used; it is never written to. `copy-on-write` stores writes in "+
 				"an overlay, `copy-on-read` also what has been read, and `clone` copies all of it, so that the master is not "+
 				"needed afterwards. A clone is not replaced when its master is created again.",
-				stringvalidator.OneOf(string(volume.CopyOnWrite), string(volume.CopyOnRead), string(volume.Clone)),
+				tfvalue.Words{
+					Accepted: []string{string(volume.CopyOnWrite), string(volume.CopyOnRead), string(volume.Clone)},
+					Instead:  map[string]string{"none": "Leave the disk out: a machine has the volume of a binding directly."},
+				},
 				stringvalidator.AlsoRequires(path.MatchRoot("source"))),
 			"size": schema.StringAttribute{
 				Optional: true, CustomType: tfvalue.QuantityType{},

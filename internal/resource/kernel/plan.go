@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -40,9 +41,7 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 		return
 	}
 	tfvalue.CheckReserved(req, resp, "name", "name_prefix")
-	if r.Provider.Ready() {
-		r.Provider.CheckPlace(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
-	}
+	r.Provider.PlanPlace(ctx, req, plan.Host, &plan.UsageType, &resp.Diagnostics)
 	if req.State.Raw.IsNull() {
 		if r.Provider.Ready() {
 			r.Provider.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
@@ -51,6 +50,7 @@ func (r *kernel) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest,
 		if load(ctx, req.Private, &resp.Diagnostics).Kernel != "" { // of the one that this one replaces, also because of -replace
 			r.judge(ctx, req.Config, plan, &resp.Diagnostics)
 		}
+		resp.Diagnostics.Append(tfvalue.SetAttributes(ctx, &resp.Plan, map[string]attr.Value{"usage_type": plan.UsageType})...)
 		return
 	}
 	var state model

@@ -35,10 +35,9 @@ func (r *kernel) Schema(ctx context.Context, _ resource.SchemaRequest, resp *res
 				"`-initrd` appended.", 190),
 			"name_prefix": tfvalue.VolumeNamePrefix("Prefix of a generated name. For kernels that are replaced with "+
 				"`create_before_destroy`.", 170),
-			"usage_type": tfvalue.Required("Kind of storage for the two files: one of the usage types in the host's `storage`, or in " +
-				"the annotations of its Kubernetes node. Its pool must be a folder."),
-			"source":  sourceAttribute(),
-			"cmdline": tfvalue.Optional("Command line of the kernel. Defaults to `quiet panic=-1` with the serial port as console."),
+			"usage_type": tfvalue.UsageType("Kind of storage for the two files, whose pool must be a folder"),
+			"source":     sourceAttribute(),
+			"cmdline":    tfvalue.Optional("Command line of the kernel. Defaults to `quiet panic=-1` with the serial port as console."),
 			"digest": tfvalue.Computed("Digest of the source: that of the container image, the checksum of the URL, or that of " +
 				"the file."),
 			"pool": tfvalue.Constant("The libvirt storage pool of the two files."),

@@ -25,6 +25,7 @@ func (r *virtualMachine) settleDevices(ctx context.Context, plan *model, state, 
 	})
 	plan.keepTargets(r.disksBefore(*plan, state), chosen)
 	plan.checkDevices(emulated, diags)
+	checkWritable(chosen, diags)
 	plan.checkPorts(asked, diags)
 	plan.checkFirmware(emulated, diags)
 }

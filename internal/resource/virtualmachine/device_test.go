@@ -192,6 +192,8 @@ func TestCheckDevices_Volumes(t *testing.T) {
 		return func(d *diskModel) { d.IO, d.Cache = types.StringValue("native"), cache }
 	}
 	cache := func(s string) func(*diskModel) { return func(d *diskModel) { d.Cache = types.StringValue(s) } }
+	ephemeral := func(d *diskModel) { d.Ephemeral = types.BoolValue(true) }
+	readOnly := func(d *diskModel) { d.ReadOnly = types.BoolValue(true) }
 	disk, lun, none := domainxml.Fixed, domainxml.LUN, types.StringNull()
 	for name, c := range map[string]struct {
 		disk          func(*diskModel)
@@ -220,6 +222,14 @@ func TestCheckDevices_Volumes(t *testing.T) {
 		"others write, no cache": {on(disk, "virtio", of(image("block", "", "raw", all)), cache("none")), "", ""},
 		"others write, cached":   {on(disk, "virtio", of(image("block", "", "raw", all)), cache("writethrough")), "cache", "would not see what each other writes"},
 		"others read, cached":    {on(disk, "virtio", of(image("block", "", "raw", read)), cache("writeback")), "", ""},
+
+		"an ephemeral file":        {on(disk, "virtio", of(file), ephemeral), "", ""},
+		"an ephemeral overlay":     {on(disk, "virtio", of(file, image("network", "iscsi", "raw", read)), ephemeral), "", ""},
+		"ephemeral over iSCSI":     {on(disk, "virtio", of(unit), ephemeral), "ephemeral", "libvirt has no ephemeral disk over network storage"},
+		"ephemeral on a device":    {on(disk, "virtio", of(image("block", "", "raw", read)), ephemeral), "ephemeral", "over a block device"},
+		"ephemeral, and many read": {on(disk, "virtio", of(image("file", "", "raw", read)), ephemeral), "ephemeral", "would open it for writing"},
+		"ephemeral and read-only":  {on(disk, "virtio", of(file), ephemeral, readOnly), "ephemeral", "is read_only, so that there is nothing to discard"},
+		"an ephemeral medium":      {on(domainxml.CDROM, "sata", of(image("network", "iscsi", "raw", read)), ephemeral), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var diags diag.Diagnostics

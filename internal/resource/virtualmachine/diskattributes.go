@@ -75,7 +75,8 @@ func diskAttributes() map[string]schema.Attribute {
 	}
 	all["ephemeral"] = schema.BoolAttribute{
 		Optional: true, Computed: true, Default: booldefault.StaticBool(false),
-		MarkdownDescription: "Discard what the guest wrote when the machine stops. The volume must be that of a `virtclaim_disk`." +
+		MarkdownDescription: "Discard what the guest wrote when the machine stops. The volume must be that of a `virtclaim_disk`: put " +
+			"one with `copy_mode = \"copy-on-write\"` over a binding." +
 			atNextStart,
 	}
 	all["read_only"] = schema.BoolAttribute{

@@ -47,6 +47,16 @@ func (d diskModel) check(key string, machine machineModel, diags *diag.Diagnosti
 	}
 }
 
+// checkWritable refuses drives that are configured not to be read-only.
+func checkWritable(given map[string]diskModel, diags *diag.Diagnostics) {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if d := given[key]; domainxml.IsDrive(d.Device.ValueString()) && d.ReadOnly.Equal(types.BoolValue(false)) {
+			diags.AddAttributeError(diskPath(key).AtName("read_only"), "A drive is always read-only", fmt.Sprintf(
+				"Disk %s is a %s, to which a guest can't write. Leave read_only out, or use the device disk.", key, d.Device.ValueString()))
+		}
+	}
+}
+
 // canBeReadOnly is false for disks on SATA and IDE, which are the same device in QEMU, and for logical units, because QEMU passes their
 // guest's commands through.
 func (d diskModel) canBeReadOnly() bool {

@@ -44,7 +44,7 @@ func checkDisks(_ context.Context, m model, diags *diag.Diagnostics) {
 		checkLUN(key, disks[key], v, diags)
 		checkCache(key, disks[key], v, diags)
 		checkCopyOnRead(key, disks[key], v, diags)
-		checkEphemeral(key, disks[key].Ephemeral.ValueBool(), v, diags)
+		checkEphemeral(key, disks[key], v, diags)
 		checkTwice(key, v, known, diags)
 		known[key] = v
 	}
@@ -94,12 +94,26 @@ func checkMedium(key string, d diskModel, v volume.Volume, diags *diag.Diagnosti
 	}
 }
 
-// checkEphemeral refuses volumes whose writes libvirt can't discard: its <transient/> is for files only.
-func checkEphemeral(key string, ephemeral bool, v volume.Volume, diags *diag.Diagnostics) {
-	if ephemeral && v.Images[0].Type != "file" {
-		diags.AddAttributeError(diskPath(key).AtName("ephemeral"), "Only a local disk can be ephemeral",
-			fmt.Sprintf("Disk %s is %s, which is not on the host. Put a virtclaim_disk with copy_mode = \"copy-on-write\" over it and "+
-				"make that ephemeral.", key, v.Images[0].Name))
+// checkEphemeral refuses volumes whose writes libvirt can't discard. Its <transient/> is for files only, beside which it makes its overlay,
+// and which QEMU opens for writing until that is there, so that libvirt has none that is read-only.
+func checkEphemeral(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
+	if !d.Ephemeral.ValueBool() || domainxml.IsDrive(d.Device.ValueString()) {
+		return
+	}
+	const instead = "Put a virtclaim_disk with copy_mode = \"copy-on-write\" over it and make that ephemeral."
+	top := v.Images[0]
+	at := diskPath(key).AtName("ephemeral")
+	switch {
+	case top.Type != "file":
+		of := map[string]string{"network": "network storage", "block": "a block device"}[top.Type]
+		diags.AddAttributeError(at, "Only a local disk can be ephemeral", fmt.Sprintf(
+			"Disk %s is %s, and libvirt has no ephemeral disk over %s. %s", key, top.Name, of, instead))
+	case top.AccessMode == volume.ReadShared:
+		diags.AddAttributeError(at, "A volume that many read can't be ephemeral", fmt.Sprintf(
+			"Disk %s is %s, which is read-shared, and QEMU would open it for writing. %s", key, top.Name, instead))
+	case d.ReadOnly.ValueBool():
+		diags.AddAttributeError(at, "A read-only disk can't be ephemeral", fmt.Sprintf(
+			"Disk %s is read_only, so that there is nothing to discard. Leave one of both out.", key))
 	}
 }
 

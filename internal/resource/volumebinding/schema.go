@@ -47,9 +47,13 @@ func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 				MarkdownDescription: "`write-exclusive` (default): one machine writes, no other reads or writes. `write-shared`: " +
 					"several machines write, whose guests share a cluster filesystem. `read-shared`: several machines read, none " +
 					"writes. Can be changed in place.",
-				Validators: []validator.String{
-					stringvalidator.OneOf(string(volume.WriteExclusive), string(volume.WriteShared), string(volume.ReadShared)),
-				},
+				Validators: []validator.String{tfvalue.Words{
+					Accepted: []string{string(volume.WriteExclusive), string(volume.WriteShared), string(volume.ReadShared)},
+					Instead: map[string]string{
+						"read-only": "Write read-shared.", "readonlymany": "Write read-shared.", "readwriteonce": "Write write-exclusive.",
+						"readwritemany": "Write write-shared.",
+					},
+				}},
 			},
 			"content": tfvalue.Optional("Content that the volume has: the `generation` of the `virtclaim_volume_content` that has "+
 				"filled the same storage by another "+
