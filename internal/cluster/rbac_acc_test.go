@@ -83,9 +83,10 @@ func addObjects(t *testing.T, l *lab.Lab) {
 	_, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: named}, metav1.CreateOptions{})
 	made(t, err)
 	cleanUp(t, "node", core.Nodes().Delete, "rights")
-	_, err = core.ConfigMaps("rights").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named}, metav1.CreateOptions{})
+	clusters := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "rook-ceph-csi-config"}}
+	_, err = core.ConfigMaps("rights").Create(t.Context(), clusters, metav1.CreateOptions{})
 	made(t, err)
-	cleanUp(t, "config map", core.ConfigMaps("rights").Delete, "rights")
+	cleanUp(t, "config map", core.ConfigMaps("rights").Delete, "rook-ceph-csi-config")
 	//nolint:staticcheck // see Client.Endpoints
 	_, err = core.Endpoints("rights").Create(t.Context(), &corev1.Endpoints{ObjectMeta: named}, metav1.CreateOptions{})
 	made(t, err)
@@ -127,7 +128,7 @@ var reads = map[string]func(context.Context, *cluster.Client) error{
 	},
 	"node": func(ctx context.Context, c *cluster.Client) error { _, err := c.Node(ctx, "rights"); return err },
 	"config map": func(ctx context.Context, c *cluster.Client) error {
-		_, err := c.ConfigMap(ctx, "rights", "rights")
+		_, err := c.ConfigMap(ctx, "rights", "rook-ceph-csi-config")
 		return err
 	},
 	"endpoints": func(ctx context.Context, c *cluster.Client) error {
@@ -219,6 +220,10 @@ func TestAccRBAC_ManifestsGrantNoMore(t *testing.T) {
 		return err
 	})
 	for what, try := range map[string]func() error{
+		"read another configuration": func() error {
+			_, err := core.ConfigMaps("virtclaim").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+			return err
+		},
 		"list secrets":   func() error { _, err := core.Secrets("virtclaim").List(ctx, metav1.ListOptions{}); return err },
 		"read a pod":     func() error { _, err := core.Pods("virtclaim").Get(ctx, "x", metav1.GetOptions{}); return err },
 		"delete a claim": func() error { return core.PersistentVolumeClaims("virtclaim").Delete(ctx, "x", metav1.DeleteOptions{}) },
