@@ -142,7 +142,7 @@ func addPod(t *testing.T, l *lab.Lab, claimName string) {
 	}
 }
 
-// Whoever only looks at claims has no host to name.
+// A configuration that only looks at claims has no host to name.
 func TestAccPersistentVolumeClaim_WithoutHosts(t *testing.T) {
 	l := acctest.Lab(t)
 	lun := acctest.LUN(t, l, false, "")

@@ -1,7 +1,9 @@
 package acctest
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -16,6 +18,9 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -28,6 +33,8 @@ type APITap struct {
 	URL, CA string
 
 	path string
+	// change changes requests before the API server has them; nil changes none.
+	change func(*http.Request) error
 
 	mu   sync.Mutex
 	all  []*http.Request
@@ -55,6 +62,11 @@ func TapAPI(t *testing.T, l *lab.Lab, asAdmin bool) *APITap {
 			proxy.ServeHTTP(w, r)
 			return
 		}
+		if tap.change != nil {
+			if err := tap.change(r); err != nil {
+				t.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
+			}
+		}
 		step := r.Method + " " + r.URL.Path
 		r.Body = &tappedBody{ReadCloser: r.Body, tap: tap, step: "the first MiB of " + step}
 		answer := httptest.NewRecorder()
@@ -78,6 +90,35 @@ func TapAPI(t *testing.T, l *lab.Lab, asAdmin bool) *APITap {
 func (a *APITap) Provider(config string) string {
 	return strings.Replace(config, fmt.Sprintf("config_path = %q", a.path),
 		fmt.Sprintf("host = %q, cluster_ca_certificate = %q", a.URL, a.CA), 1)
+}
+
+// NameRegistry has pods that are created through the tap find the lab's registry, which has no TLS, under a name below localhost. reference is
+// that of an image there.
+func (a *APITap) NameRegistry(node *lab.Node) (reference func(lab.RegistryImage) string) {
+	const name = "registry.localhost"
+	a.change = func(r *http.Request) error {
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/pods") {
+			return nil
+		}
+		sent, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		var pod corev1.Pod
+		if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(sent, nil, &pod); err != nil {
+			return err
+		}
+		pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+		pod.Spec.HostAliases = []corev1.HostAlias{{IP: node.Machine, Hostnames: []string{name}}}
+		changed, err := json.Marshal(pod)
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(changed)), int64(len(changed))
+		r.Header.Set("Content-Type", "application/json")
+		return err
+	}
+	return func(image lab.RegistryImage) string {
+		_, rest, _ := strings.Cut(image.ByDigest, ":")
+		return name + ":" + rest
+	}
 }
 
 func (a *APITap) note(r *http.Request) {

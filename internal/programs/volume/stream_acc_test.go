@@ -24,14 +24,7 @@ func TestAccVolume_Stream(t *testing.T) {
 	golden := diskOf(t, l, pod, "golden", qcow2(t, disk(t, "I am golden", 16)))
 	data := diskOf(t, l, pod, "data", disk(t, "I am data", 8))
 	pod.Spec.Containers[0].Args = append(pod.Spec.Containers[0].Args[:3:3], golden, data)
-	chap := &corev1.Secret{
-		Type: "kubernetes.io/iscsi-chap", StringData: map[string]string{"node.session.auth.username": "hosts", "node.session.auth.password": "let-the-hosts-in"},
-	}
-	chap.Namespace, chap.Name = namespace, "golden-chap"
-	if err := l.AddSecret(t.Context(), chap); err != nil {
-		t.Fatal(err)
-	}
-	acctest.Undo(t, func(ctx context.Context) error { return l.RemoveSecret(ctx, namespace, chap.Name) })
+	chapSecret(t, l)
 	pod = acctest.RunPod(t, l, pod)
 	if said := acctest.Must(node.PodLog(t.Context(), namespace, pod.Name, ""))(t); strings.Contains(said, "let-the-hosts-in") {
 		t.Errorf("its log has the password: %s", said)
@@ -58,6 +51,65 @@ func TestAccVolume_Stream(t *testing.T) {
 	acctest.MustShell(t, l, "kubectl --namespace vms wait --timeout=120s --for=condition=Ready pod/golden")
 	acctest.Contains(t, acctest.Must(node.PodLog(t.Context(), namespace, pod.Name, ""))(t), "is there already, sha256:")
 	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// A claim whose PersistentVolume names a streamed disk is bound as any other one: a guest reads it, and another one has an overlay over it. The
+// pod lets nobody in but the initiator that the PersistentVolume has.
+func TestAccVolume_StreamedClaim(t *testing.T) {
+	l := acctest.Lab(t)
+	pod := podOf(t, "stream.yaml")
+	container := &pod.Spec.Containers[0]
+	container.Image = programImage(t, l)
+	streamed := diskOf(t, l, pod, "claimed", disk(t, "I am streamed", 8))
+	container.Args = []string{"stream", "-name=iqn.2026-01.org.example:golden", "-chap=/chap", "-initiator=iqn.2026-01.org.example:ours", streamed}
+	chapSecret(t, l)
+	pod = acctest.RunPod(t, l, pod)
+	source := &corev1.ISCSIPersistentVolumeSource{
+		TargetPortal: pod.Status.PodIP + ":3260", IQN: "iqn.2026-01.org.example:golden", SessionCHAPAuth: true,
+		SecretRef: &corev1.SecretReference{Namespace: namespace, Name: "golden-chap"}, InitiatorName: new("iqn.2026-01.org.example:ours"),
+	}
+	acctest.AddClaim(t, l, lab.ClaimSpec{
+		Namespace: namespace, Name: "claimed", Size: 8 << 20, Source: &corev1.PersistentVolumeSource{ISCSI: source},
+	})
+	cli, reads, writes := acctest.NewCLI(t), acctest.NewConsole(t), acctest.NewConsole(t)
+	config := acctest.Provider(l, "streams") + `
+resource "virtclaim_volume_binding" "golden" {
+  name        = "golden"
+  hosts       = ["host-a", "host-b"]
+  access_mode = "read-shared"
+  source      = { persistent_volume_claim = { namespace = "vms", claim_name = "claimed" } }
+}
+
+resource "virtclaim_disk" "over" {
+  host       = "host-b"
+  name       = "over"
+  usage_type = "fast"
+  copy_mode  = "copy-on-write"
+  source     = { volume = virtclaim_volume_binding.golden.volume }
+}
+`
+	cli.Write("main.tf", config+writer(l, "host-a", reads, "golden = { volume = virtclaim_volume_binding.golden.volume }")+
+		writer(l, "host-b", writes, "golden = { volume = virtclaim_disk.over.volume }"))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Contains(t, reads.Await(t, "DISK vda "), "bytes=8388608 ro=1", "first=I am streamed")
+	reads.Await(t, "FAILED vda ")
+	acctest.Contains(t, writes.Await(t, "DISK vda "), "bytes=8388608 ro=0", "first=I am streamed")
+	writes.Await(t, "WROTE vda ")
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
+// chapSecret creates the Secret of the pod that streams.
+func chapSecret(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	chap := &corev1.Secret{
+		Type: "kubernetes.io/iscsi-chap", StringData: map[string]string{"node.session.auth.username": "hosts", "node.session.auth.password": "let-the-hosts-in"},
+	}
+	chap.Namespace, chap.Name = namespace, "golden-chap"
+	if err := l.AddSecret(t.Context(), chap); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Undo(t, func(ctx context.Context) error { return l.RemoveSecret(ctx, namespace, chap.Name) })
 }
 
 // lun is the binding of a LUN of the pod.
@@ -88,7 +140,14 @@ resource "virtclaim_disk" %[1]q {
   copy_mode  = "copy-on-write"
   source     = { volume = each.value }
 }
+`, host) + writer(l, host, console, fmt.Sprintf(`
+    data   = { volume = virtclaim_disk.%[1]s["data"].volume, serial = "data" }
+    golden = { volume = virtclaim_disk.%[1]s["golden"].volume, serial = "golden" }`, host))
+}
 
+// writer is a machine of a host, whose guest writes to its first disk.
+func writer(l *lab.Lab, host string, console acctest.Console, disks string) string {
+	return fmt.Sprintf(`
 resource "virtclaim_virtual_machine" %[1]q {
   host    = %[1]q
   name    = "web"
@@ -97,9 +156,8 @@ resource "virtclaim_virtual_machine" %[1]q {
   boot    = { kernel = %[2]q, initrd = %[3]q, cmdline = "%[4]s virtclaim.write=vda:from-%[1]s" }
   serial  = { log_file = %[5]q }
   disks = {
-    data   = { volume = virtclaim_disk.%[1]s["data"].volume, serial = "data" }
-    golden = { volume = virtclaim_disk.%[1]s["golden"].volume, serial = "golden" }
+    %[6]s
   }
 }
-`, host, l.Guest.Kernel, l.Guest.Initrd, l.Guest.Parameters, console.Path())
+`, host, l.Guest.Kernel, l.Guest.Initrd, l.Guest.Parameters, console.Path(), disks)
 }

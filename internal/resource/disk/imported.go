@@ -12,8 +12,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// isImported reports whether no configuration has been applied to the disk since its import, so that its creation attributes are unknown: an
-// applied one always has a usage type.
+// isImported reports whether no configuration has been applied to the disk since its import, so that its creation attributes are unknown:
+// an applied one always has a usage type.
 func (m model) isImported() bool { return m.UsageType.IsNull() }
 
 // noteImported records on the host what the first configuration of an imported disk decides.

@@ -113,6 +113,25 @@ func TestAccDisk_ChangedSeedIsInsertedLive(t *testing.T) {
 	})
 }
 
+// A guest also reads a seed that is no medium of a drive but a disk, for images whose kernel has no driver for CD-ROMs.
+func TestAccDisk_SeedAsPlainDisk(t *testing.T) {
+	l := acctest.Lab(t)
+	console := acctest.NewConsole(t)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: acctest.Provider(l, "disks") + seed("plain", `user_data = "#cloud-config\nhostname: plain\n"`) +
+				vm(l, console, "virtclaim.disks=1 virtclaim.read=vda virtclaim.write=vda:must-not-arrive", "", on("seed", "virtclaim_disk.plain", "")),
+			Check: func(*terraform.State) error {
+				acctest.Contains(t, console.Await(t, "DISK vda "), "ro=1")
+				console.Await(t, "FAILED vda ")
+				acctest.Contains(t, console.Await(t, "FILE vda user-data "), base64.StdEncoding.EncodeToString([]byte("#cloud-config\nhostname: plain\n")))
+				return nil
+			},
+		}},
+	})
+}
+
 // userData is a secret of the cluster.
 func userData(t *testing.T, l *lab.Lab, content string) func(content string) {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// settleDevices sets the bus and the target of disks without configured ones; a bus is unknown while the device or the machine type is. It
+// settleDevices sets the bus, the target and read_only of disks without configured ones; a bus is unknown while the device or the machine type is. It
 // refuses devices that the machine can't have. Terraform plans again at apply, when all is known, so that an apply has no defaults left to
 // set.
 func (r *virtualMachine) settleDevices(ctx context.Context, plan *model, state, given model, diags *diag.Diagnostics) {
@@ -21,6 +21,12 @@ func (r *virtualMachine) settleDevices(ctx context.Context, plan *model, state, 
 	plan.changeDisks(func(key string, values map[string]attr.Value) {
 		if chosen[key].Bus.IsNull() {
 			values["bus"] = defaultBus(values["device"], emulated)
+		}
+		if device, ok := values["device"].(types.String); ok && chosen[key].ReadOnly.IsNull() {
+			values["read_only"] = types.BoolValue(domainxml.IsDrive(device.ValueString()))
+			if device.IsUnknown() {
+				values["read_only"] = types.BoolUnknown()
+			}
 		}
 	})
 	plan.keepTargets(r.disksBefore(*plan, state), chosen)

@@ -153,6 +153,47 @@ func TestAccVirtualMachine_GuestSeesEachDevice(t *testing.T) {
 	}
 }
 
+// A claim is a logical unit, whose target answers the guest's SCSI commands itself, and to which it writes; and it is a floppy disk, if it
+// is as small as one, in a machine of the type pc, as no other type has a controller for it.
+func TestAccVirtualMachine_ClaimsAsUnitAndFloppy(t *testing.T) {
+	l := acctest.Lab(t)
+	unit, console := acctest.LUN(t, l, true, "a unit"), acctest.NewConsole(t)
+	small := acctest.Must(l.Target.AddLUN(t.Context(), lab.LUNSpec{Size: floppySize, Content: []byte("a floppy disk")}))(t)
+	acctest.Undo(t, func(ctx context.Context) error { return l.Target.RemoveLUN(ctx, small) })
+	acctest.Claim(t, l, "devices", "unit", unit)
+	acctest.Claim(t, l, "devices", "small", small)
+	config := func(machineType string) string {
+		return acctest.Provider(l, "devices") + claimBinding("devices", "unit", "write-exclusive", "host-a") +
+			claimBinding("devices", "small", "read-shared", "host-a") + machine{
+			machineType: machineType, log: console.Path(), cmdline: "virtclaim.write=sda:" + written,
+			disks: []string{
+				`unit = { volume = virtclaim_volume_binding.unit.volume, device = "lun", bus = "scsi" }`,
+				`small = { volume = virtclaim_volume_binding.small.volume, device = "floppy" }`,
+			},
+		}.hcl(l)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{
+			{Config: config("q35"), ExpectError: message("No floppy controller", "which only a pc has")},
+			{
+				Config: config("pc"),
+				Check: func(*terraform.State) error {
+					console.Await(t, "READY")
+					console.Await(t, "WROTE sda ")
+					said := ask(t, l, facts+`; load floppy; medium fd0; echo "MEDIUM $(head -c 13 /dev/fd0) bytes=$(bytes fd0) ro=$(read_only fd0)"`)
+					acctest.Contains(t, said, "FACT a unit serial=", "vendor=IET", fmt.Sprintf("MEDIUM a floppy disk bytes=%d ro=1", floppySize))
+					if got := acctest.StoredAt(t, unit.Path, 4096, len(written)); got != written {
+						return fmt.Errorf("the logical unit has %q where the guest wrote", got)
+					}
+					return nil
+				},
+			},
+			{Config: config("pc"), PlanOnly: true},
+		},
+	})
+}
+
 // bootable creates a file for onFile that a BIOS boots, and that reports this on the first serial port: code for x86 that writes the text
 // after it, byte by byte, and halts.
 func bootable(t *testing.T, dir, key string) {

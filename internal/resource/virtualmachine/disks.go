@@ -75,7 +75,8 @@ func (d diskModel) intent(_ context.Context, key string, diags *diag.Diagnostics
 	}
 	return domainxml.Disk{
 		Volume: v, Device: d.Device.ValueString(), Bus: d.Bus.ValueString(), Target: d.Target.ValueString(),
-		BootOrder: uint(d.BootOrder.ValueInt64()), Ephemeral: d.Ephemeral.ValueBool(), ReadOnly: d.ReadOnly.ValueBool(),
+		BootOrder: uint(d.BootOrder.ValueInt64()), Ephemeral: d.Ephemeral.ValueBool(),
+		ReadOnly: d.ReadOnly.ValueBool() && !domainxml.IsDrive(d.Device.ValueString()), // which libvirt makes read-only itself
 		Tuning: domainxml.Tuning{
 			Serial: d.Serial.ValueString(), Cache: d.Cache.ValueString(), IO: d.IO.ValueString(), Discard: d.Discard.ValueString(),
 			ErrorPolicy: d.ErrorPolicy.ValueString(), IOThread: uint(d.IOThread.ValueInt64()),
@@ -105,8 +106,9 @@ func diskObject(d domainxml.Disk) attr.Value {
 	}
 	return types.ObjectValueMust(diskTypes, map[string]attr.Value{
 		"volume": v, "device": types.StringValue(d.Device), "bus": types.StringValue(d.Bus), "target": tfvalue.OrNull(d.Target),
-		"boot_order": numberOrNull(d.BootOrder), "ephemeral": types.BoolValue(d.Ephemeral), "read_only": types.BoolValue(d.ReadOnly),
-		"serial": tfvalue.OrNull(d.Serial), "cache": tfvalue.OrNull(d.Cache), "io": tfvalue.OrNull(d.IO),
+		"boot_order": numberOrNull(d.BootOrder), "ephemeral": types.BoolValue(d.Ephemeral),
+		"read_only": types.BoolValue(d.ReadOnly || domainxml.IsDrive(d.Device)),
+		"serial":    tfvalue.OrNull(d.Serial), "cache": tfvalue.OrNull(d.Cache), "io": tfvalue.OrNull(d.IO),
 		"discard":      tfvalue.OrNull(d.Discard),
 		"error_policy": tfvalue.OrNull(d.ErrorPolicy), "iothread": numberOrNull(d.IOThread),
 		"logical_block_size": numberOrNull(d.LogicalBlockSize), "physical_block_size": numberOrNull(d.PhysicalBlockSize),

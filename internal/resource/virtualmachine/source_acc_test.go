@@ -4,6 +4,8 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -63,6 +65,34 @@ resource "virtclaim_volume_binding" "data" {
 			})
 		})
 	}
+}
+
+// Of a file in the format qcow2 a guest sees the disk in it, not its header, and what it writes is in that disk.
+func TestAccVirtualMachine_QCOW2File(t *testing.T) {
+	l := acctest.Lab(t)
+	dir, console := t.TempDir(), acctest.NewConsole(t)
+	image, after := filepath.Join(dir, "data.qcow2"), filepath.Join(dir, "after.raw")
+	convert := func(from, format, to string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), "qemu-img", "convert", "-O", format, from, to).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	convert(acctest.ImageIn(t, dir, "data.raw"), "qcow2", image)
+	store := acctest.Storage{Stored: func(offset int64, n int) string { return acctest.StoredAt(t, after, offset, n) }}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: acctest.Provider(l, "qcow2") + bound(fmt.Sprintf("file = { path = %q, format = \"qcow2\" }", image), "write-exclusive", "host-a") +
+				machine{disks: []string{told("data", "virtclaim_volume_binding.data")}, log: console.Path(), cmdline: "virtclaim.write=vda:" + written}.hcl(l),
+			Check: resource.TestCheckResourceAttr("virtclaim_volume_binding.data", "volume.capacity", fmt.Sprint(acctest.StorageSize)),
+		}},
+		CheckDestroy: func(*terraform.State) error {
+			convert(image, "raw", after)
+			writes(t, "data", store, console)
+			return nil
+		},
+	})
 }
 
 func TestAccVirtualMachine_GuestSeesEachBus(t *testing.T) {

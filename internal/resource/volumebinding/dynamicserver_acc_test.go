@@ -100,6 +100,45 @@ func TestAccVolumeBinding_DynamicProvision(t *testing.T) {
 	}
 }
 
+// An overlay over a volume that a pod made of a container image has what its guest writes, and the volume stays as it was made.
+func TestAccVolumeBinding_DynamicBelowOverlay(t *testing.T) {
+	l := acctest.Lab(t)
+	node := acctest.Schedule(t, l, "vms")
+	folder := folderClaim(t, l, "vms", "volumes")
+	tap := acctest.TapAPI(t, l, true)
+	made := make([]byte, 8<<20)
+	copy(made, "made on demand")
+	registry := acctest.Must(l.Registry(t.Context()))(t)
+	image := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
+		Repository: "disk", Tag: "demand", Layers: []lab.ImageLayer{{Files: map[string][]byte{"disk/disk.img": made}}},
+	}))(t)
+	console := acctest.NewConsole(t)
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", tap.Provider(acctest.Provider(l, "overlay"))+example(t, "resource_dynamic.tf",
+		"ghcr.io/virtclaim/virtclaim-volume:0.1.0", provisionImage(t, l), `"provision", `, fmt.Sprintf(`"provision", "-image=%s", `, tap.NameRegistry(node)(image)))+`
+resource "virtclaim_disk" "over" {
+  host       = "host-a"
+  name       = "over"
+  usage_type = "fast"
+  copy_mode  = "copy-on-write"
+  source     = { volume = virtclaim_volume_binding.data.volume }
+}
+`+strings.Replace(guest(l, console), "virtclaim_volume_binding.data", "virtclaim_disk.over", 1))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Contains(t, console.Await(t, "DISK vda "), "bytes=67108864 ro=0", "first=made on demand")
+	console.Await(t, "WRITTEN")
+	for _, command := range []string{"destroy", "start"} {
+		acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), command, "web"))(t)
+	}
+	console.Await(t, "first=written by the guest")
+	volumes := acctest.Must(filepath.Glob(filepath.Join(folder, "*", "volume-*", "disk.img")))(t)
+	if len(volumes) != 1 || acctest.StoredAt(t, volumes[0], 0, len(made)) != string(made) {
+		t.Errorf("of %q the one volume is not as it was made", volumes)
+	}
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
 // A server has the volumes of several bindings.
 func TestAccVolumeBinding_DynamicServer(t *testing.T) {
 	l := acctest.Lab(t)

@@ -114,8 +114,7 @@ func podProvider(t *testing.T, l *lab.Lab) string {
 	return strings.Replace(acctest.Provider(l, "content"), "kubernetes = {", fmt.Sprintf("kubernetes = {\n    volume_image = %q,", image.Reference), 1)
 }
 
-// A claim that is a device, and one with a filesystem, are filled, overwritten and erased by pods. How they copy container images is tested in
-// package pods: in the lab, a pod finds the registry only with an alias.
+// A claim that is a device, and one with a filesystem, are filled, overwritten and erased by pods.
 func TestAccVolumeContent_Pod(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Schedule(t, l, "content")
@@ -158,6 +157,35 @@ func TestAccVolumeContent_Pod(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A pod copies the disk of a container image onto a claim, for which the provider does not ask the registry.
+func TestAccVolumeContent_PodCopiesContainerImage(t *testing.T) {
+	l := acctest.Lab(t)
+	node := acctest.Schedule(t, l, "content")
+	tap := acctest.TapAPI(t, l, true)
+	reference := tap.NameRegistry(node)
+	device := acctest.Must(l.AddBlockDevice(t.Context(), acctest.StorageSize, []byte(acctest.Known)))(t)
+	acctest.Undo(t, func(ctx context.Context) error { return l.RemoveBlockDevice(ctx, device) })
+	store := acctest.Storage{
+		Source: `persistent_volume_claim = { namespace = "content", claim_name = "copied" }`, Stored: acctest.InFile(t, device.Path),
+	}
+	acctest.AddClaim(t, l, lab.ClaimSpec{
+		Namespace: "content", Name: "copied", Size: acctest.StorageSize, NodeAffinity: onNode("host-a"),
+		Source: &corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: device.Path}},
+	})
+	const size = 5 << 20
+	image := pushed(t, l, "copied", qcow2(t, imageOf(t, "a container image", size)))
+	config := tap.Provider(podProvider(t, l)) + filled(store.Source, fmt.Sprintf("container_image = { image = %q }", reference(image)),
+		"via = { pod = {} }\noverwrite = true\nerase = true", "host-a")
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{Config: config, Check: resource.ComposeTestCheckFunc(
+			resource.TestCheckResourceAttr("virtclaim_volume_content.data", "digest", image.Digest),
+			func(*terraform.State) error { return stored(store, "a container image", size) },
+		)}},
+		CheckDestroy: func(*terraform.State) error { podsLeft(t, l, "content"); return stored(store, "", 0) },
+	})
 }
 
 func onNode(name string) *corev1.VolumeNodeAffinity {
