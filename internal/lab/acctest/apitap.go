@@ -92,8 +92,8 @@ func (a *APITap) Provider(config string) string {
 		fmt.Sprintf("host = %q, cluster_ca_certificate = %q", a.URL, a.CA), 1)
 }
 
-// NameRegistry has pods that are created through the tap find the lab's registry, which has no TLS, under a name below localhost. reference is
-// that of an image there.
+// NameRegistry has pods that are created through the tap find the lab's registry, which has no TLS, under a name below localhost. reference
+// is that of an image there.
 func (a *APITap) NameRegistry(node *lab.Node) (reference func(lab.RegistryImage) string) {
 	const name = "registry.localhost"
 	a.change = func(r *http.Request) error {

@@ -11,9 +11,9 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
-// settleDevices sets the bus, the target and read_only of disks without configured ones; a bus is unknown while the device or the machine type is. It
-// refuses devices that the machine can't have. Terraform plans again at apply, when all is known, so that an apply has no defaults left to
-// set.
+// settleDevices sets the bus, the target and read_only of disks without configured ones; a bus is unknown while the device or the machine
+// type is. It refuses devices that the machine can't have. Terraform plans again at apply, when all is known, so that an apply has no
+// defaults left to set.
 func (r *virtualMachine) settleDevices(ctx context.Context, plan *model, state, given model, diags *diag.Diagnostics) {
 	asked := plan.emulated(given)
 	emulated := r.resolved(ctx, plan.Host, asked)

@@ -82,8 +82,8 @@ func (r *binding) prepare(
 	return nil
 }
 
-// head returns the beginning of the volume as the measuring host has read it. A network image that is a file on its server, where people put
-// images of any format, is looked at for that, unless it is said to be raw.
+// head returns the beginning of the volume as the measuring host has read it. A network image that is a file on its server, where people
+// put images of any format, is looked at for that, unless it is said to be raw.
 func (r *binding) head(ctx context.Context, m model, v volume.Volume, key string, found host.Measured,
 	diags *diag.Diagnostics,
 ) ([]byte, error) {
@@ -184,8 +184,8 @@ func explainOpen(err error, key string, top volume.Image) error {
 		return fmt.Errorf("%w\n\nIt asks as the user %s with the libvirt secret %s. Check that user and the password or key, where you "+
 			"took them from", err, top.Auth.Username, top.Auth.SecretUUID)
 	case top.Protocol == "nfs":
-		return fmt.Errorf("%w\n\nIt asks as uid %s and gid %s. A server with root_squash takes 0 for nobody: set uid and gid to the owner of "+
-			"the file, which is 107 for KubeVirt's", err, top.User, top.Group)
+		return fmt.Errorf("%w\n\nIt asks as uid %s and gid %s. A server with root_squash takes 0 for nobody: set uid and gid to the "+
+			"owner of the file, which is 107 for KubeVirt's", err, top.User, top.Group)
 	case top.Protocol == "http" || top.Protocol == "https":
 		return fmt.Errorf("%w\n\nQEMU asks with HEAD first, and then for ranges (Accept-Ranges: bytes). A server that answers only GET, "+
 			"as with a URL that is signed for that, refuses it: try curl --head <url> on the host. A virtclaim_disk with source.url "+

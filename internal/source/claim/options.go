@@ -47,8 +47,8 @@ func (q request) check() error {
 		return source.Errorf(devicePathAttribute, "conflicts with mount_path: the hosts have a volume as a device, or mounted")
 	}
 	if (q.options.User != "" || q.options.Group != "") && (!isNFS(q.pv) || q.options.isOnHosts()) {
-		return source.Errorf(userAttribute, "the PersistentVolume %s is not opened by QEMU's NFS client, which alone takes a uid and a gid: "+
-			"remove them", q.pv.Name)
+		return source.Errorf(userAttribute, "the PersistentVolume %s is not opened by QEMU's NFS client, which alone takes a uid and a "+
+			"gid: remove them", q.pv.Name)
 	}
 	return nil
 }

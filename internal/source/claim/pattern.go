@@ -11,8 +11,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// expand replaces what is in braces by fields of the PersistentVolume, as kubectl's JSONPath does: one pattern fits all volumes of a driver.
-// A field that does not fit, as an empty one, is an error, and no other path.
+// expand replaces what is in braces by fields of the PersistentVolume, as kubectl's JSONPath does: one pattern fits all volumes of a
+// driver. A field that does not fit, as an empty one, is an error, and no other path.
 func (q request) expand(attribute, pattern string) (found string, err error) {
 	given, err := fill(pattern, q.pv)
 	if err == nil {
