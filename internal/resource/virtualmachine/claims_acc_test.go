@@ -77,13 +77,7 @@ var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 	},
 	"device-path": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
-		device := acctest.Loop(t, l)
-		return kind{
-			source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				Driver: "driver.longhorn.io", VolumeHandle: strings.TrimPrefix(device.Path, "/dev/"),
-			}},
-			options: `device_path = "/dev/{.spec.csi.volumeHandle}"`, stored: acctest.InFile(t, device.Path),
-		}
+		return onDevice(t, acctest.Loop(t, l))
 	},
 	"local-block": func(t *testing.T, l *lab.Lab) kind {
 		t.Helper()
@@ -119,6 +113,16 @@ var kinds = map[string]func(t *testing.T, l *lab.Lab) kind{
 			stored: acctest.InFile(t, filepath.Join(dir, "disk.img")),
 		}
 	},
+}
+
+func onDevice(t *testing.T, device lab.BlockDevice) kind {
+	t.Helper()
+	return kind{
+		source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+			Driver: "driver.longhorn.io", VolumeHandle: strings.TrimPrefix(device.Path, "/dev/"),
+		}},
+		options: `device_path = "/dev/{.spec.csi.volumeHandle}"`, stored: acctest.InFile(t, device.Path),
+	}
 }
 
 func iscsiKind(t *testing.T, l *lab.Lab, lun lab.LUN, secret *corev1.SecretReference) kind {
@@ -262,6 +266,11 @@ func TestAccVolumeBinding_GrowsUnderRunningGuest(t *testing.T) {
 			return kind{source: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: device.Path}}, node: "host-a"},
 				func() error { return l.GrowBlockDevice(t.Context(), device, size) }
 		},
+		"device path": func(t *testing.T, l *lab.Lab) (kind, func() error) {
+			t.Helper()
+			device := acctest.Loop(t, l)
+			return onDevice(t, device), func() error { return l.GrowBlockDevice(t.Context(), device, size) }
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := acctest.Lab(t)
@@ -269,7 +278,8 @@ func TestAccVolumeBinding_GrowsUnderRunningGuest(t *testing.T) {
 			spec := lab.ClaimSpec{Namespace: "kinds", Name: "data", Source: &k.source, Size: acctest.StorageSize, NodeAffinity: onNode(k.node)}
 			acctest.AddClaim(t, l, spec)
 			console := acctest.NewConsole(t)
-			config := acctest.Provider(l, "kinds") + claimBinding("kinds", "data", "write-exclusive", "host-a") +
+			source := fmt.Sprintf(`persistent_volume_claim = { namespace = "kinds", claim_name = "data", %s }`, k.options)
+			config := acctest.Provider(l, "kinds") + bound(source, "write-exclusive", "host-a") +
 				machine{disks: []string{disk("data", "data", "virtio")}, log: console.Path(), cmdline: "virtclaim.run=" + base64.StdEncoding.EncodeToString([]byte(grown))}.hcl(l)
 			resource.Test(t, resource.TestCase{
 				ProtoV6ProviderFactories: acctest.Factories(),
