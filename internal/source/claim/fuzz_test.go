@@ -104,6 +104,9 @@ func FuzzResolve(f *testing.F) {
 			mode = corev1.PersistentVolumeBlock
 		}
 		options := claim.Options{ForceBlock: force, MountPath: mountPath}
+		if strings.HasPrefix(mountPath, "/dev/") {
+			options.MountPath, options.DevicePath = "", mountPath
+		}
 		if monitor != "" {
 			options.Monitors = []string{monitor}
 		}
@@ -203,6 +206,7 @@ func addManifests(f *testing.F) {
 			f.Add(canonical(f, pv.Spec.PersistentVolumeSource), which, "/a'<b>/&\"\x01", block, !block, "us<er", key, text, "a", "", "a")
 		}
 		f.Add(canonical(f, pv.Spec.PersistentVolumeSource), uint8(0), "", false, false, "user", key, text, "a", "/mnt/'<&>\"", "")
+		f.Add(canonical(f, pv.Spec.PersistentVolumeSource), uint8(0), "", true, false, "user", key, text, "a", "/dev/a/{.spec.csi.volumeHandle}", "")
 	}
 }
 

@@ -130,8 +130,9 @@ func (q request) configMaps() (refs []ConfigMapRef) {
 	if given == (ConfigMapRef{}) {
 		return refs
 	}
+	n := max(0, slices.IndexFunc(refs, func(r ConfigMapRef) bool { return r.Name == given.Name }))
 	return []ConfigMapRef{{
-		cmp.Or(given.Namespace, refs[0].Namespace), cmp.Or(given.Name, refs[0].Name), cmp.Or(given.Key, refs[0].Key),
+		cmp.Or(given.Namespace, refs[n].Namespace), cmp.Or(given.Name, refs[n].Name), cmp.Or(given.Key, refs[n].Key),
 	}}
 }
 
