@@ -82,8 +82,8 @@ func diskAttributes() map[string]schema.Attribute {
 	all["read_only"] = schema.BoolAttribute{
 		Optional: true, Computed: true,
 		MarkdownDescription: "Make the device read-only for the guest, whatever the volume's access mode allows. It does not relax " +
-			"the access mode: other machines are excluded as before. Not for a `lun`, nor for a `disk` on `sata` or `ide`. A `cdrom` and a " +
-			"`floppy` always are." + atNextStart,
+			"the access mode: other machines are excluded as before. Not for a `lun`, nor for a `disk` on `sata` or `ide`. A `cdrom` " +
+			"and a `floppy` always are." + atNextStart,
 	}
 	return all
 }

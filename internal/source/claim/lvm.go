@@ -48,8 +48,8 @@ func (q request) linstor() (location, error) {
 func (q request) kernelDevice(what, folder string, names ...string) (location, error) {
 	if !q.isBlock() {
 		return location{}, source.Errorf("", "the %s has volumeMode Filesystem, so there is a filesystem on the %s of its "+
-			"PersistentVolume %s, which only kubelet mounts: the claim must have volumeMode Block, or else the host has the filesystem mounted and "+
-			"mount_path says where", refOf(q.claim), what, q.pv.Name)
+			"PersistentVolume %s, which only kubelet mounts: the claim must have volumeMode Block, or else the host has the "+
+			"filesystem mounted and mount_path says where", refOf(q.claim), what, q.pv.Name)
 	}
 	if _, err := q.device(what); err != nil {
 		return location{}, err
