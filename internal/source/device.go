@@ -21,8 +21,8 @@ func (d Device) Check(size int64, names []string) error {
 		return fmt.Errorf("it has %d bytes, and the volume has from %d to %d", size, d.Least, d.Most)
 	}
 	isNamed := func(id string) bool {
-		id = plain.Replace(strings.ToLower(id))
-		return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(strings.ToLower(name), id) })
+		id = plain(id)
+		return len(id) >= minID && slices.ContainsFunc(names, func(name string) bool { return strings.Contains(plain(name), id) })
 	}
 	if len(d.IDs) > 0 && len(names) > 0 && !slices.ContainsFunc(d.IDs, isNamed) {
 		return fmt.Errorf("its host knows it as %q, and the volume is %q", names, d.IDs)
@@ -30,5 +30,16 @@ func (d Device) Check(size int64, names []string) error {
 	return nil
 }
 
-// plain removes what standards have before an identifier, and udev does not.
-var plain = strings.NewReplacer("naa.", "", "eui.", "", "uuid.", "", "0x", "")
+// minID is how many digits an identifier has at least.
+const minID = 4
+
+// plain is an identifier without what standards and udev have before and between its digits.
+func plain(id string) string {
+	id = strings.NewReplacer("naa.", "", "eui.", "", "uuid.", "", "0x", "").Replace(strings.ToLower(id))
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, id)
+}

@@ -24,6 +24,8 @@ func TestDevice_Check(t *testing.T) {
 		"another name":             {wwid, 100, []string{"3600508b4deadbeef"}, "knows it as [\"3600508b4deadbeef\"]"},
 		"a host that has no names": {wwid, 100, nil, ""},
 		"the name of another size": {wwid, 200, known, "it has 200 bytes"},
+		"another spelling":         {[]string{"60-05-08-B4:00 105e21"}, 100, known, ""},
+		"a name without digits":    {[]string{"0x"}, 100, known, "knows it as"},
 		"one name of two":          {append(wwid, "gone"), 100, known, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

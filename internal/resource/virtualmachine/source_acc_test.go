@@ -85,7 +85,10 @@ func TestAccVirtualMachine_QCOW2File(t *testing.T) {
 		Steps: []resource.TestStep{{
 			Config: acctest.Provider(l, "qcow2") + bound(fmt.Sprintf("file = { path = %q, format = \"qcow2\" }", image), "write-exclusive", "host-a") +
 				machine{disks: []string{told("data", "virtclaim_volume_binding.data")}, log: console.Path(), cmdline: "virtclaim.write=vda:" + written}.hcl(l),
-			Check: resource.TestCheckResourceAttr("virtclaim_volume_binding.data", "volume.capacity", fmt.Sprint(acctest.StorageSize)),
+			Check: func(s *terraform.State) error {
+				console.Await(t, "READY")
+				return resource.TestCheckResourceAttr("virtclaim_volume_binding.data", "volume.capacity", fmt.Sprint(acctest.StorageSize))(s)
+			},
 		}},
 		CheckDestroy: func(*terraform.State) error {
 			convert(image, "raw", after)

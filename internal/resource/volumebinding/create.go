@@ -122,7 +122,7 @@ func (r *binding) bind(ctx context.Context, m model, own privateState, found sou
 	hosts := v.Images[0].Hosts
 	versions, err = r.putCredentials(ctx, m.record(own, found.Credentials), found.Credentials, hosts, nil, undo)
 	if err == nil {
-		err = r.checkDevices(ctx, *v, found.Device, diags)
+		err = r.checkDevices(ctx, *v, found.Device, hosts, diags)
 	}
 	if err == nil {
 		err = r.prepare(ctx, m, v, found.Volume.Capacity, hosts, unseen, diags)

@@ -9,13 +9,15 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// checkDevices refuses a path that leads to another device than the volume's on a host of the binding, as far as that host can tell.
-func (r *binding) checkDevices(ctx context.Context, v volume.Volume, device *source.Device, diags *diag.Diagnostics) error {
+// checkDevices refuses a path that leads to another device than the volume's on one of the hosts, as far as that host can tell.
+func (r *binding) checkDevices(ctx context.Context, v volume.Volume, device *source.Device, hosts []string,
+	diags *diag.Diagnostics,
+) error {
 	if device == nil {
 		return nil
 	}
 	path := v.Images[0].Name
-	for _, key := range v.Images[0].Hosts {
+	for _, key := range hosts {
 		found, err := r.open(ctx, key, v, diags)
 		if err != nil {
 			return err
@@ -24,9 +26,11 @@ func (r *binding) checkDevices(ctx context.Context, v volume.Volume, device *sou
 		if err != nil {
 			return err
 		}
-		names, err := h.DeviceNames(ctx, path)
-		if err != nil {
-			return err
+		var names []string
+		if len(device.IDs) > 0 {
+			if names, err = h.DeviceNames(ctx, path); err != nil {
+				return err
+			}
 		}
 		if err := device.Check(found.Size, names); err != nil {
 			return source.Errorf("device_path", "device_path leads to %s on host %s, which is not the PersistentVolume's: %w. Correct the "+

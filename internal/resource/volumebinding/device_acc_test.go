@@ -22,7 +22,9 @@ func driven(t *testing.T, l *lab.Lab, size int64, handle string) lab.ClaimSpec {
 	t.Helper()
 	spec := lab.ClaimSpec{
 		Namespace: "devices", Name: "data", Size: size,
-		Source: &corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "block.example.com", VolumeHandle: handle}},
+		Source: &corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+			Driver: "block.example.com", VolumeHandle: handle, VolumeAttributes: map[string]string{"wwid": "3600508b400105e21"},
+		}},
 	}
 	acctest.AddClaim(t, l, spec)
 	return spec

@@ -100,7 +100,9 @@ func (r *binding) head(ctx context.Context, m model, v volume.Volume, key string
 	if err != nil {
 		return nil, err
 	}
-	head, err := h.NetworkHead(ctx, part, n)
+	patient, cancel := context.WithTimeoutCause(ctx, openTime, fmt.Errorf("no answer within %s", openTime))
+	defer cancel()
+	head, err := h.NetworkHead(patient, part, n)
 	if err != nil {
 		err = fmt.Errorf("whether %s is raw is not known: %w. Set format = \"raw\" if it is", v.Images[0].Name, err)
 	}

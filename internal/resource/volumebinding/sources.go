@@ -127,8 +127,8 @@ func claimAttribute() schema.SingleNestedAttribute {
 		"device_path": tfvalue.Optional("Device as which the hosts of the binding have a Block volume, below `/dev/`, with fields of the " +
 			"PersistentVolume in braces (kubectl's JSONPath): `/dev/longhorn/{.spec.csi.volumeHandle}`. Works with every type of " +
 			"PersistentVolume. Each host is asked whether it has that device in the volume's size and, where it knows them, with the " +
-			"volume's serial number and WWN. Where hosts have different names for it, each needs a binding of its own. The guide on " +
-			"PersistentVolumes has the path for many drivers."),
+			"volume's serial number and WWN. Not of a volume that its driver encrypts. The guide on PersistentVolumes has the " +
+			"path for many drivers."),
 		"create_disk_image": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Create `disk.img` if a Filesystem volume has none: raw, sparse, with the claim's " +
 				"capacity. An existing file is never changed. The host must have the volume mounted with the option `nosymfollow` (Linux " +

@@ -140,7 +140,11 @@ func (c *change) acquire(ctx context.Context, private tfvalue.PrivateState) erro
 	if c.versions, err = c.putCredentials(ctx, record, c.found.Credentials, stale, c.before, &c.undo); err != nil {
 		return err
 	}
-	if err := c.checkDevices(ctx, c.actual, c.found.Device, c.diags); err != nil {
+	added := leftHosts(c.hosts, c.before)
+	if c.own.Remade {
+		added = c.hosts
+	}
+	if err := c.checkDevices(ctx, c.actual, c.found.Device, added, c.diags); err != nil {
 		return err
 	}
 	if err := c.measureAgain(ctx, stale); err != nil || !c.own.Remade {

@@ -10,7 +10,7 @@ import (
 )
 
 // identifying are the volume attributes by which CSI drivers find a device, in lower case.
-var identifying = []string{"wwn", "wwid", "serial", "serialnumber", "deviceuuid", "nguid"}
+var identifying = []string{"wwn", "wwid", "wwids", "serial", "serialnumber", "deviceuuid", "nguid"}
 
 // hostDevice returns the device as which every host has the volume, for volumes of any type.
 func (q request) hostDevice() (location, error) {
@@ -25,7 +25,35 @@ func (q request) hostDevice() (location, error) {
 	if !strings.HasPrefix(path, "/dev/") {
 		return location{}, source.Errorf(devicePathAttribute, "%q is no device: it must begin with /dev/", path)
 	}
-	return location{volume: source.BlockVolume(path, nil), warnings: warnings, device: q.proof()}, nil
+	isEncrypted := q.isEncrypted()
+	if isEncrypted && !strings.HasPrefix(path, "/dev/mapper/") {
+		return location{}, source.Errorf(devicePathAttribute, "the PersistentVolume %s is encrypted by its driver, and a machine would write "+
+			"over what is encrypted: use a StorageClass without that, or the decrypted device below /dev/mapper/", q.pv.Name)
+	}
+	d := q.proof()
+	if isEncrypted {
+		d.Least -= luksHeader
+	}
+	return location{volume: source.BlockVolume(path, nil), warnings: warnings, device: d}, nil
+}
+
+// luksHeader is by how much a decrypted device may be shorter than the encrypted one.
+const luksHeader = 16 << 20
+
+// isEncrypted reports whether the volume has an attribute by which drivers encrypt (ceph-csi, Longhorn, Portworx, LINSTOR, and others).
+func (q request) isEncrypted() bool {
+	csi := q.pv.Spec.CSI
+	if csi == nil {
+		return false
+	}
+	for name, value := range csi.VolumeAttributes {
+		name = strings.ToLower(name[strings.LastIndex(name, "/")+1:])
+		is := slices.Contains([]string{"encrypted", "encryption", "secure"}, name)
+		if is && !slices.Contains([]string{"", "false", "no", "none", "0"}, strings.ToLower(value)) {
+			return true
+		}
+	}
+	return false
 }
 
 // proof is what the device of the volume must be. Storage rounds sizes up, and a volume that grows has its new size in the spec first.
@@ -42,11 +70,14 @@ func (q request) proof() *source.Device {
 	}
 	if csi := q.pv.Spec.CSI; csi != nil {
 		for name, value := range csi.VolumeAttributes {
-			if value != "" && slices.Contains(identifying, strings.ToLower(name)) {
-				d.IDs = append(d.IDs, value)
+			if slices.Contains(identifying, strings.ToLower(name)) {
+				d.IDs = append(d.IDs, strings.FieldsFunc(value, isListMark)...)
 			}
 		}
 	}
 	slices.Sort(d.IDs)
 	return d
 }
+
+// isListMark is for attributes with several values, which drivers write as a list in JSON or with commas.
+func isListMark(r rune) bool { return strings.ContainsRune(`[]", `, r) }

@@ -123,7 +123,8 @@ func (q request) configMaps() (refs []ConfigMapRef) {
 		refs = []ConfigMapRef{{driver, "rook-ceph-csi-config", "csi-cluster-config-json"}, {driver, name, key}}
 	}
 	beside := ConfigMapRef{q.secretRef(q.pv.Spec.CSI.NodeStageSecretRef).Namespace, name, key}
-	if !slices.Contains(refs, beside) {
+	isTenants := len(refs) > 0 && beside.Namespace == q.claim.Namespace
+	if !isTenants && !slices.Contains(refs, beside) {
 		refs = append(refs, beside)
 	}
 	given := q.options.ConfigMap
