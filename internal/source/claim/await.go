@@ -63,8 +63,12 @@ func (n Need) awaitReady(ctx context.Context, w Watcher, claim *corev1.Persisten
 		return ended || waits(now) == "" || now.Status.Phase == corev1.ClaimLost || now.DeletionTimestamp != nil
 	})
 	if ended {
-		return fmt.Errorf("the provisioner of the %s gave up on the Kubernetes node %s, and took its selection back; its last event: %q",
-			refOf(claim), node, w.LastEvent(ctx, claim))
+		why := "there is no event about it"
+		if event := w.LastEvent(ctx, claim); event != "" {
+			why = fmt.Sprintf("its last event: %q", event)
+		}
+		return fmt.Errorf("the provisioner of the %s gave up on the Kubernetes node %s, and took its selection back: apply again when the "+
+			"cause is gone, or bind another host first; %s", refOf(claim), node, why)
 	}
 	if err == nil {
 		return nil
