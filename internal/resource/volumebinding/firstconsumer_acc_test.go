@@ -75,7 +75,7 @@ func TestAccVolumeBinding_FirstConsumerRefused(t *testing.T) {
 		},
 		"hosts that exclude each other": {
 			provider + binding(from, "", "host-a", "host-b"),
-			[]string{"host-a and host-b exclude each other", class.TopologyKey, `"one" and "two"`},
+			[]string{"host-a and host-b exclude each other", `"` + class.TopologyKey + `":"one"`, `"` + class.TopologyKey + `":"two"`},
 		},
 		"a host that is no node": {
 			strings.Replace(provider, `host-a = {`, `host-a = { kubernetes_node = "nowhere",`, 1) + binding(from, "", "host-a"),

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -67,75 +66,57 @@ func (n Need) selectNode(ctx context.Context, w Watcher, claim *corev1.Persisten
 	return reservation.SelectNode(ctx, w, reservation.Ref(refOf(claim)), string(claim.UID), n.Nodes[0])
 }
 
-// checkTopology refuses hosts on whose nodes a CSI driver does not run, or for which it makes different volumes. Other provisioners have no
-// topology that could be asked for.
+// checkTopology refuses hosts for whose nodes a CSI driver makes different volumes.
 func (n Need) checkTopology(ctx context.Context, w Watcher, ref Ref, driver string) error {
-	var missing []string
-	var keys map[string]bool
-	for _, name := range n.Nodes {
-		node, err := w.CSINode(ctx, name)
-		switch {
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && len(n.Nodes) == 1:
-			continue
-		case err != nil:
-			return n.explain(ref, err)
-		}
-		on := slices.IndexFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
-		if on < 0 {
-			missing = append(missing, name)
-			continue
-		}
-		if keys == nil {
-			keys = map[string]bool{}
-		}
-		for _, key := range node.Spec.Drivers[on].TopologyKeys {
-			keys[key] = true
-		}
-	}
-	if len(missing) > 0 {
-		if _, err := w.CSIDriver(ctx, driver); keys == nil && err != nil {
-			return nil //nolint:nilerr // it is not known to be a CSI driver
-		}
-		return source.NotReadyf("the %s can't be provisioned: the CSI driver %s is not registered on the Kubernetes node %s: let its node "+
-			"plugin run there, or take the host out of the binding", ref, driver, strings.Join(missing, ", "))
-	}
-	return n.checkSameTopology(ctx, w, ref, slices.Sorted(maps.Keys(keys)))
-}
-
-// checkSameTopology refuses hosts whose nodes have different values of a label with which a driver tells where a volume can be used.
-func (n Need) checkSameTopology(ctx context.Context, w Watcher, ref Ref, keys []string) error {
-	values := map[string]string{}
+	var first map[string]string
 	for i, name := range n.Nodes {
-		if len(keys) == 0 || len(n.Nodes) == 1 {
+		topology, err := topologyOf(ctx, w, name, driver)
+		switch {
+		case apierrors.IsForbidden(err) && len(n.Nodes) == 1:
 			return nil
-		}
-		node, err := w.Node(ctx, name)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return n.explain(ref, err)
-		}
-		for _, key := range keys {
-			value := ""
-			if err == nil {
-				value = node.Labels[key]
-			}
-			if i > 0 && values[key] != value {
-				return source.NotReadyf("the %s can't be provisioned for all hosts: the Kubernetes nodes %s and %s exclude each other, their "+
-					"label %s is %q and %q; bind one of them, and add the other one later if the PersistentVolume admits it",
-					ref, n.Nodes[0], name, key, values[key], value)
-			}
-			values[key] = value
+		case apierrors.IsForbidden(err):
+			return source.NotReadyf("whether all hosts of the binding can have one volume of the %s is not known: allow these credentials "+
+				"to get nodes and csinodes (storage.k8s.io), or bind one host: %w", ref, err)
+		case err != nil:
+			return err
+		case i == 0:
+			first = topology
+		case !maps.Equal(first, topology):
+			return source.NotReadyf("the %s can't be provisioned for all hosts: the Kubernetes nodes %s and %s exclude each other, their "+
+				"topologies are %q and %q; bind one of them, and add the other one later if the PersistentVolume admits it",
+				ref, n.Nodes[0], name, first, topology)
 		}
 	}
 	return nil
 }
 
-// explain says which right is missing to compare nodes.
-func (n Need) explain(ref Ref, err error) error {
-	if !apierrors.IsForbidden(err) {
-		return err
+// topologyOf returns the labels of a node with which a CSI driver tells where a volume can be used. Other provisioners, and hosts that are
+// no nodes, have none.
+func topologyOf(ctx context.Context, w Watcher, name, driver string) (map[string]string, error) {
+	topology := map[string]string{}
+	runs, err := w.CSINode(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return topology, nil
 	}
-	return source.NotReadyf("whether all hosts of the binding can have one volume of the %s is not known: allow these credentials to get "+
-		"nodes and csinodes (storage.k8s.io), or bind one host: %w", ref, err)
+	if err != nil {
+		return nil, err
+	}
+	on := slices.IndexFunc(runs.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
+	if on < 0 {
+		if _, err := w.CSIDriver(ctx, driver); err != nil {
+			return topology, nil //nolint:nilerr // it is not known to be a CSI driver
+		}
+		return nil, source.NotReadyf("the CSI driver %s is not registered on the Kubernetes node %s, which could not have the claim's volume: "+
+			"let its node plugin run there, or take the host out of the binding", driver, name)
+	}
+	node, err := w.Node(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range runs.Spec.Drivers[on].TopologyKeys {
+		topology[key] = node.Labels[key]
+	}
+	return topology, nil
 }
 
 // gaveUp reports whether a selection that an apply waits for was taken back. The watch may be behind, so the claim is read again.

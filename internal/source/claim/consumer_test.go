@@ -29,6 +29,7 @@ const (
 func (f *fixture) onNodes(zones map[string]string) {
 	f.waitsForConsumer()
 	f.class.Provisioner = driver
+	f.others = append(f.others, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}})
 	for name, zone := range zones {
 		named := metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": zone}}
 		f.others = append(f.others, &corev1.Node{ObjectMeta: named}, &storagev1.CSINode{ObjectMeta: named, Spec: storagev1.CSINodeSpec{
@@ -84,7 +85,11 @@ func TestAwait_SelectsNode(t *testing.T) {
 		"no CSINode":                {func(f *fixture) { f.drop(isCSINode) }, exclusive},
 		"a driver without topology, and a host that is no node": {func(f *fixture) {
 			f.drop(func(o runtime.Object) bool { return o.(metav1.Object).GetName() == "node-b" })
-			f.others[1].(*storagev1.CSINode).Spec.Drivers[1].TopologyKeys = nil
+			for _, o := range f.others {
+				if runs, ok := o.(*storagev1.CSINode); ok {
+					runs.Spec.Drivers[1].TopologyKeys = nil
+				}
+			}
 		}, two},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,10 +147,7 @@ func TestAwait_RefusesToSelect(t *testing.T) {
 		}, two, "node-a and node-b exclude each other"},
 		"a driver that one node has not":  {func(f *fixture) { f.unregister("node-b") }, two, driver + " is not registered on the Kubernetes node node-b"},
 		"a driver that the first has not": {func(f *fixture) { f.unregister("node-a") }, two, driver + " is not registered on the Kubernetes node node-a"},
-		"a driver that no node has": {func(f *fixture) {
-			f.unregister("node-a")
-			f.others = append(f.others, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}})
-		}, exclusive, driver + " is not registered on the Kubernetes node node-a"},
+		"a driver that no node has":       {func(f *fixture) { f.unregister("node-a") }, exclusive, driver + " is not registered on the Kubernetes node node-a"},
 		"no provisioner": {
 			func(f *fixture) { f.class.Provisioner = "kubernetes.io/no-provisioner" }, exclusive, "name a PersistentVolume in the claim's volumeName",
 		},
