@@ -9,9 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// waitsForConsumer is the reason of events that say only that no node is selected for a claim, and that hide why it was deselected.
-const waitsForConsumer = "WaitForFirstConsumer"
-
 // LastEvent returns the message of the newest event about the claim. It is empty if there is none, or if events can't be read, because it
 // only details another error.
 func (c *Client) LastEvent(ctx context.Context, claim *corev1.PersistentVolumeClaim) string {
@@ -34,7 +31,11 @@ func (c *Client) lastEvent(ctx context.Context, kind string, of metav1.Object) s
 	var newest time.Time
 	message := ""
 	for _, e := range events.Items {
-		if at := seenAt(e); !at.Before(newest) && e.Reason != waitsForConsumer {
+		at := seenAt(e)
+		if e.Reason == "WaitForFirstConsumer" || e.Reason == "ExternalProvisioning" {
+			at = time.Time{} // Kubernetes repeats these while a claim waits: each other event says more
+		}
+		if !at.Before(newest) {
 			newest, message = at, e.Message
 		}
 	}

@@ -181,6 +181,10 @@ func TestAwait_ProvisionerGivesUp(t *testing.T) {
 				ObjectMeta:     metav1.ObjectMeta{Namespace: "vms", Name: "waits"},
 				InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: "claim-uid"},
 				Reason:         "WaitForFirstConsumer", Message: "waiting for first consumer", LastTimestamp: metav1.NewTime(time.Unix(2, 0)),
+			}, &corev1.Event{
+				ObjectMeta:     metav1.ObjectMeta{Namespace: "vms", Name: "external"},
+				InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: "claim-uid"},
+				Reason:         "ExternalProvisioning", Message: "Waiting for a volume to be created", LastTimestamp: metav1.NewTime(time.Unix(3, 0)),
 			})
 			if selected {
 				f.claim.Annotations = map[string]string{selectedNode: "node-a"}
