@@ -50,7 +50,8 @@ func (l *Lab) RemoveDelayedClass(ctx context.Context, c DelayedClass) error {
 	core, storage := l.Cluster.Client.CoreV1(), l.Cluster.Client.StorageV1()
 	failed := []error{storage.StorageClasses().Delete(ctx, c.Name, metav1.DeleteOptions{})}
 	for name := range c.Nodes {
-		failed = append(failed, core.Nodes().Delete(ctx, name, metav1.DeleteOptions{}), storage.CSINodes().Delete(ctx, name, metav1.DeleteOptions{}))
+		failed = append(failed, core.Nodes().Delete(ctx, name, metav1.DeleteOptions{}),
+			storage.CSINodes().Delete(ctx, name, metav1.DeleteOptions{}))
 	}
 	return errors.Join(failed...)
 }

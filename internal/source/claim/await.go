@@ -31,7 +31,7 @@ type Watcher interface {
 	LastEvent(ctx context.Context, claim *corev1.PersistentVolumeClaim) string
 }
 
-// Await is Resolve for an apply: it selects the node of a claim that waits for one, waits for a claim that is Pending, or being filled, until
+// Await is Resolve for an apply: it selects the node of a claim that waits for one, waits for a claim that is Pending or being filled until
 // ctx ends, and then reports what the claim was waiting for. Errors that only a change of the cluster can resolve are returned at once.
 func Await(ctx context.Context, w Watcher, ref Ref, need Need) (source.Resolved, Info, error) {
 	claim, err := read(ctx, w, ref)

@@ -47,7 +47,7 @@ func (n Need) checkSelecting(ref Ref, class *storagev1.StorageClass) error {
 	return nil
 }
 
-// selectNode has a claim provisioned for the first host's node, as the scheduler has it for a pod. It writes nothing if the hosts can't have
+// selectNode has a claim provisioned for the first host's node, as the scheduler does for a pod. It writes nothing if the hosts can't have
 // one volume.
 func (n Need) selectNode(ctx context.Context, w Watcher, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
 	if err := n.checkSelecting(refOf(claim), class); err != nil {
@@ -106,8 +106,8 @@ func topologyOf(ctx context.Context, w Watcher, name, driver string) (map[string
 		if _, err := w.CSIDriver(ctx, driver); err != nil {
 			return topology, nil //nolint:nilerr // it is not known to be a CSI driver
 		}
-		return nil, source.NotReadyf("the CSI driver %s is not registered on the Kubernetes node %s, which could not have the claim's volume: "+
-			"let its node plugin run there, or take the host out of the binding", driver, name)
+		return nil, source.NotReadyf("the CSI driver %s is not registered on the Kubernetes node %s, which could not have the claim's "+
+			"volume: let its node plugin run there, or take the host out of the binding", driver, name)
 	}
 	node, err := w.Node(ctx, name)
 	if err != nil {
