@@ -66,7 +66,7 @@ type provisioner struct {
 	givesUp string
 }
 
-// Provision makes volumes of a source for the claims of a class until stop is called, which returns what failed. With givesUp it makes none,
+// Provision makes volumes of a source for claims of a class until stop is called, which returns what failed. With givesUp it makes none,
 // and says that in an event.
 func (l *Lab) Provision(ctx context.Context, c DelayedClass, source corev1.PersistentVolumeSource, givesUp string) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
