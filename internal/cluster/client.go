@@ -70,6 +70,16 @@ func (c *Client) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return get(ctx, c, "Node "+name, name, c.objects.CoreV1().Nodes())
 }
 
+// CSINode reads which CSI drivers run on a node.
+func (c *Client) CSINode(ctx context.Context, name string) (*storagev1.CSINode, error) {
+	return get(ctx, c, "CSINode "+name, name, c.objects.StorageV1().CSINodes())
+}
+
+// CSIDriver reads a CSIDriver.
+func (c *Client) CSIDriver(ctx context.Context, name string) (*storagev1.CSIDriver, error) {
+	return get(ctx, c, "CSIDriver "+name, name, c.objects.StorageV1().CSIDrivers())
+}
+
 // ConfigMap reads a ConfigMap.
 func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	return get(ctx, c, "ConfigMap "+namespace+"/"+name, name, c.objects.CoreV1().ConfigMaps(namespace))

@@ -31,7 +31,11 @@ func (c *Client) lastEvent(ctx context.Context, kind string, of metav1.Object) s
 	var newest time.Time
 	message := ""
 	for _, e := range events.Items {
-		if at := seenAt(e); !at.Before(newest) {
+		at := seenAt(e)
+		if e.Reason == "WaitForFirstConsumer" || e.Reason == "ExternalProvisioning" {
+			at = time.Time{} // Kubernetes repeats these while a claim waits: each other event says more
+		}
+		if !at.Before(newest) {
 			newest, message = at, e.Message
 		}
 	}

@@ -95,6 +95,12 @@ func addObjects(t *testing.T, l *lab.Lab) {
 	_, err = storage.StorageClasses().Create(t.Context(), class, metav1.CreateOptions{})
 	made(t, err)
 	cleanUp(t, "storage class", storage.StorageClasses().Delete, "rights")
+	_, err = storage.CSINodes().Create(t.Context(), &storagev1.CSINode{ObjectMeta: named}, metav1.CreateOptions{})
+	made(t, err)
+	cleanUp(t, "CSI node", storage.CSINodes().Delete, "rights")
+	_, err = storage.CSIDrivers().Create(t.Context(), &storagev1.CSIDriver{ObjectMeta: named}, metav1.CreateOptions{})
+	made(t, err)
+	cleanUp(t, "CSI driver", storage.CSIDrivers().Delete, "rights")
 	claim, err := core.PersistentVolumeClaims("rights").Get(t.Context(), "golden", metav1.GetOptions{})
 	made(t, err)
 	_, err = core.Events("rights").Create(t.Context(), &corev1.Event{
@@ -126,7 +132,12 @@ var reads = map[string]func(context.Context, *cluster.Client) error{
 		_, err := c.StorageClass(ctx, "rights")
 		return err
 	},
-	"node": func(ctx context.Context, c *cluster.Client) error { _, err := c.Node(ctx, "rights"); return err },
+	"node":     func(ctx context.Context, c *cluster.Client) error { _, err := c.Node(ctx, "rights"); return err },
+	"CSI node": func(ctx context.Context, c *cluster.Client) error { _, err := c.CSINode(ctx, "rights"); return err },
+	"CSI driver": func(ctx context.Context, c *cluster.Client) error {
+		_, err := c.CSIDriver(ctx, "rights")
+		return err
+	},
 	"config map": func(ctx context.Context, c *cluster.Client) error {
 		_, err := c.ConfigMap(ctx, "rights", "rook-ceph-csi-config")
 		return err

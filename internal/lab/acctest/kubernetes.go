@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,4 +106,33 @@ func AddPod(t *testing.T, l *lab.Lab, namespace, claim, name string, readOnly bo
 		t.Fatal(err)
 	}
 	return remove
+}
+
+// DelayedClass creates a StorageClass with volumeBindingMode WaitForFirstConsumer for the test, whose driver runs on the hosts' nodes with
+// a zone each.
+func DelayedClass(t *testing.T, l *lab.Lab, name string, zones map[string]string) lab.DelayedClass {
+	t.Helper()
+	class := lab.DelayedClass{Name: name, TopologyKey: "topology.example.com/zone", Nodes: zones}
+	Undo(t, func(ctx context.Context) error { return l.RemoveDelayedClass(ctx, class) })
+	if err := l.AddDelayedClass(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	return class
+}
+
+// DelayedClaim creates a claim of the class for the test. It and its volume are removed at the end.
+func DelayedClaim(t *testing.T, l *lab.Lab, class lab.DelayedClass, spec lab.ClaimSpec) {
+	t.Helper()
+	Undo(t, func(ctx context.Context) error { return l.RemoveClaim(ctx, spec) })
+	if err := l.DelayedClaim(t.Context(), class, spec); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Provision runs the provisioner of a class, which makes volumes of a source, or gives up with an event, until stop or the end of the test.
+func Provision(t *testing.T, l *lab.Lab, class lab.DelayedClass, source corev1.PersistentVolumeSource, givesUp string) (stop func()) {
+	t.Helper()
+	end := sync.OnceValue(l.Provision(context.WithoutCancel(t.Context()), class, source, givesUp))
+	Undo(t, func(context.Context) error { return end() })
+	return func() { _ = end() }
 }

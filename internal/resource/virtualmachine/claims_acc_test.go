@@ -305,3 +305,22 @@ func TestAccVolumeBinding_GrowsUnderRunningGuest(t *testing.T) {
 		})
 	}
 }
+
+// A claim that waits for a consumer is provisioned for the host of its binding, and a guest reads and writes its volume.
+func TestAccVolumeBinding_FirstConsumerInGuest(t *testing.T) {
+	l := acctest.Lab(t)
+	k := iscsiKind(t, l, acctest.LUN(t, l, false, acctest.Known), nil)
+	class := acctest.DelayedClass(t, l, "delayed.example.com", map[string]string{"host-a": "one", "host-b": "one"})
+	acctest.Provision(t, l, class, k.source, "")
+	acctest.DelayedClaim(t, l, class, lab.ClaimSpec{Namespace: "kinds", Name: "delayed", Size: acctest.StorageSize})
+	console := acctest.NewConsole(t)
+	source := `persistent_volume_claim = { namespace = "kinds", claim_name = "delayed" }`
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{
+			Config: acctest.Provider(l, "kinds") + named("delayed", bound(source, "write-exclusive", "host-a", "host-b")) +
+				machine{disks: []string{told("delayed", "virtclaim_volume_binding.delayed")}, log: console.Path(), cmdline: writeAll(1, written)}.hcl(l),
+			Check: func(*terraform.State) error { k.isWritten(t, "delayed", console); return nil },
+		}},
+	})
+}

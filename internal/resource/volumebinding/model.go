@@ -41,6 +41,7 @@ type claimModel struct {
 	Format          types.String `tfsdk:"format"`
 	UID             types.Int64  `tfsdk:"uid"`
 	GID             types.Int64  `tfsdk:"gid"`
+	SelectNode      types.Bool   `tfsdk:"select_node"`
 }
 
 // Options are those of the claim, and the identity that only a binding has.

@@ -36,6 +36,12 @@ func (r *binding) need(ctx context.Context, m model, c claimModel, diags *diag.D
 	for _, key := range m.hostKeys(ctx, diags) {
 		n.Nodes = append(n.Nodes, r.Provider.Hosts.Node(key))
 	}
+	switch {
+	case !c.SelectNode.IsNull() && !c.SelectNode.ValueBool():
+		n.NotSelecting = "select_node = false"
+	case !r.Provider.ReservesClaims:
+		n.NotSelecting = "kubernetes.reserve_claims = false"
+	}
 	return n
 }
 
@@ -127,8 +133,8 @@ func checkUse(ctx context.Context, m model, found source.Resolved, diags *diag.D
 	return nil
 }
 
-// await resolves the source for an apply, and records in own which claim it was. It waits for a claim to be bound; everything else is an
-// error.
+// await resolves the source for an apply, and records in own which claim it was. It has a claim provisioned that waits
+// for a consumer, and waits for one to be bound; everything else is an error.
 func (r *binding) await(ctx context.Context, m model, secret types.String, own *privateState,
 	diags *diag.Diagnostics,
 ) (found source.Resolved, ok bool) {

@@ -142,6 +142,12 @@ func claimAttribute() schema.SingleNestedAttribute {
 		"uid": identity("User id with which QEMU opens the `disk.img` of an NFS volume. 0, which is root, if absent: a server " +
 			"with `root_squash`, the default of most, takes that for nobody, and needs the owner of the file here."),
 		"gid": identity("Group id, as `uid`; the same number as `uid` if absent."),
+		"select_node": schema.BoolAttribute{
+			Optional: true, MarkdownDescription: "Whether the apply selects a Kubernetes node for a claim whose StorageClass has " +
+				"`volumeBindingMode: WaitForFirstConsumer`, if no pod has had that done: that of the first host, by the annotation " +
+				"`volume.kubernetes.io/selected-node`, so that the claim is provisioned. `true` if absent; nothing is written with " +
+				"`reserve_claims = false`.",
+		},
 		"monitors": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.SizeAtLeast(1)},
 			MarkdownDescription: "Addresses at which the hosts reach the monitors of a Ceph volume, as `host` or `host:port`, if " +

@@ -66,7 +66,7 @@ func TestAwait_EndsAtOnce(t *testing.T) {
 		{"a missing claim", func(f *fixture) { f.claim = nil }, nil, "vms/golden does not exist"},
 		{"a terminating claim", func(f *fixture) { f.claim = terminating }, nil, "vms/golden is being deleted"},
 		{"a lost claim", func(f *fixture) { f.claim = lost }, nil, "vms/golden is Lost"},
-		{"a claim without consumer", (*fixture).waitsForConsumer, nil, "vms/golden is Pending and stays so: its StorageClass fast has volumeBindingMode WaitForFirstConsumer"},
+		{"a claim without consumer", (*fixture).waitsForConsumer, nil, "node-a is no Kubernetes node"},
 		{
 			"a claim that terminates meanwhile", func(*fixture) {},
 			func(f *fixture) func() { return f.becomes(t, terminating) }, "vms/golden is being deleted",

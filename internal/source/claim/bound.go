@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
@@ -18,12 +17,24 @@ func isPending(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase != corev1.ClaimBound && claim.Status.Phase != corev1.ClaimLost
 }
 
-// pending returns the error of a claim that is not bound, with the cause if it is known.
-func pending(ctx context.Context, r ClassReader, claim *corev1.PersistentVolumeClaim) error {
-	if err := checkConsumer(ctx, r, claim); err != nil {
+// pending returns the error of a claim that is not bound, with the cause if it is known, and with what an apply does about it.
+func (n Need) pending(ctx context.Context, r ClassReader, claim *corev1.PersistentVolumeClaim) error {
+	class, err := delayingClass(ctx, r, claim)
+	if err != nil {
 		return err
 	}
-	return source.NotReadyf("the %s is Pending: it is not bound to a PersistentVolume yet%s", refOf(claim), ofClass(claim))
+	if class == nil {
+		return source.NotReadyf("the %s is Pending: it is not bound to a PersistentVolume yet%s", refOf(claim), ofClass(claim))
+	}
+	if err := n.checkSelecting(refOf(claim), class); err != nil {
+		return err
+	}
+	selects := "a binding's apply selects the Kubernetes node of its first host for it"
+	if len(n.Nodes) > 0 {
+		selects = "the apply selects the Kubernetes node " + n.Nodes[0] + " for it"
+	}
+	return source.NotReadyf("the %s is Pending: its StorageClass %s has volumeBindingMode WaitForFirstConsumer, and %s", refOf(claim),
+		class.Name, selects)
 }
 
 func ofClass(claim *corev1.PersistentVolumeClaim) string {
@@ -31,29 +42,6 @@ func ofClass(claim *corev1.PersistentVolumeClaim) string {
 		return fmt.Sprintf(" (StorageClass %s)", class)
 	}
 	return " (no StorageClass)"
-}
-
-// checkConsumer refuses a pending claim that Kubernetes binds only once a pod uses it, if no pod does. A class that does not exist, or that
-// may not be read, is assumed to bind immediately.
-func checkConsumer(ctx context.Context, r ClassReader, claim *corev1.PersistentVolumeClaim) error {
-	name := storagehelpers.GetPersistentVolumeClaimClass(claim)
-	if name == "" || claim.Spec.VolumeName != "" || storagehelpers.IsDelayBindingProvisioning(claim) {
-		return nil
-	}
-	class, err := r.StorageClass(ctx, name)
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer {
-		return nil
-	}
-	return source.NotReadyf("the %s is Pending and stays so: its StorageClass %s has volumeBindingMode WaitForFirstConsumer, "+
-		"no pod uses the claim, and a virtual machine is no consumer; use a StorageClass with volumeBindingMode Immediate, name a "+
-		"PersistentVolume in the claim's volumeName, or let a pod use the claim once",
-		refOf(claim), name)
 }
 
 // boundVolume returns the PersistentVolume of a bound claim, if both reference each other.

@@ -57,7 +57,7 @@ func preview(ctx context.Context, r PreviewReader, claim *corev1.PersistentVolum
 		return location{}, err
 	}
 	if isPending(claim) {
-		return location{}, pending(ctx, r, claim)
+		return location{}, Need{}.pending(ctx, r, claim)
 	}
 	if err := checkFilled(claim); err != nil {
 		return location{}, err

@@ -48,6 +48,8 @@ type Need struct {
 	AccessMode volume.AccessMode
 	// Nodes are the names of the hosts' Kubernetes nodes, one for each host.
 	Nodes []string
+	// NotSelecting is the setting for which Await must not select a node for a claim that waits for one; empty if it may.
+	NotSelecting string
 	Options
 }
 
@@ -65,7 +67,7 @@ func Resolve(ctx context.Context, r Reader, ref Ref, need Need) (source.Resolved
 		return source.Resolved{}, Info{}, err
 	}
 	if isPending(claim) {
-		return source.Resolved{}, Info{}, pending(ctx, r, claim)
+		return source.Resolved{}, Info{}, need.pending(ctx, r, claim)
 	}
 	if err := checkFilled(claim); err != nil {
 		return source.Resolved{}, Info{}, err
