@@ -19,8 +19,8 @@ const lookPrefix = "virtclaim-look-"
 // lookFile is the name of the file in them.
 const lookFile = "head"
 
-// look is a storage pool that exists only for a look at a network image. Its name is derived from the image, so that the next look ends what
-// a killed one has left; its UUID is random, so that a look notices when another process has taken it for such a one.
+// look is a storage pool that exists only for a look at a network image. Its name is derived from the image, so that the next look ends
+// what a killed one has left; its UUID is random, so that a look notices when another process has taken it for such a one.
 type look struct {
 	name string
 	uuid uuid.UUID

@@ -81,11 +81,11 @@ func (l *Lab) Provision(ctx context.Context, c DelayedClass, source corev1.Persi
 func (p provisioner) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		claims, err := p.Cluster.Client.CoreV1().PersistentVolumeClaims("").Watch(ctx, metav1.ListOptions{})
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("watch claims: %w", err)
+		if ctx.Err() != nil {
+			break
 		}
 		if err != nil {
-			return nil
+			return fmt.Errorf("watch claims: %w", err)
 		}
 		for e := range claims.ResultChan() {
 			claim, ok := e.Object.(*corev1.PersistentVolumeClaim)

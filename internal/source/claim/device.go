@@ -27,8 +27,8 @@ func (q request) hostDevice() (location, error) {
 	}
 	isEncrypted := q.isEncrypted()
 	if isEncrypted && !strings.HasPrefix(path, "/dev/mapper/") {
-		return location{}, source.Errorf(devicePathAttribute, "the PersistentVolume %s is encrypted by its driver, and a machine would write "+
-			"over what is encrypted: use a StorageClass without that, or the decrypted device below /dev/mapper/", q.pv.Name)
+		return location{}, source.Errorf(devicePathAttribute, "the PersistentVolume %s is encrypted by its driver, and a machine would "+
+			"write over what is encrypted: use a StorageClass without that, or the decrypted device below /dev/mapper/", q.pv.Name)
 	}
 	d := q.proof()
 	if isEncrypted {
