@@ -273,7 +273,7 @@ func TestAccProvider_InvalidConfigurations(t *testing.T) {
 			"URI that is none", `hosts = { host-a = { uri = "vbox:///session" } }`,
 			message("Invalid libvirt URI", "vbox"),
 		},
-		{"no host", `hosts = {}`, message("hosts", "at least 1")},
+		{"no host", `hosts = {}`, message("Unknown host", "the provider has no hosts, so there is no host")},
 	} {
 		m := machine{name: strings.ReplaceAll(c.name, " ", "-"), log: "/nowhere/guest.log"}
 		m.more = "provider = virtclaim." + m.name
