@@ -27,7 +27,7 @@ func TestAccProvider_LogsWhatIsAskedFor(t *testing.T) {
 		_ = os.Remove(filepath.Join(dir, "stderr"))
 		cli := acctest.NewCLI(t, variable).WithProvider(dir)
 		cli.Write("main.tf", `provider "virtclaim" {}`+"\n"+`data "virtclaim_host" "any" { host = "none" }`)
-		_, _ = cli.Run("plan", "-no-color")
+		cli.Must("validate", "-no-color")
 		said, err := os.ReadFile(filepath.Join(dir, "stderr"))
 		if err != nil {
 			t.Fatal(err)
