@@ -47,14 +47,14 @@ func (h *Host) NetworkHead(ctx context.Context, partXML string, n int64) (head [
 
 func (h *Host) look(ctx context.Context, k look, partXML string, n int64) (head []byte, err error) {
 	const op = "look at the beginning of the volume"
-	if err := do(ctx, h, op, func(l *libvirt.Libvirt) error { return k.open(ctx, l, n) }); err != nil {
-		return nil, err
-	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
 		err = errors.Join(err, do(ctx, h, op, func(l *libvirt.Libvirt) error { return endLook(l, k.pool()) }))
 	}()
+	if err := do(ctx, h, op, func(l *libvirt.Libvirt) error { return k.open(ctx, l, n) }); err != nil {
+		return nil, err
+	}
 	to := fmt.Sprintf("<disk type='file'><driver name='qemu' type='raw'/><source file='%s/%s'/><target dev='vda' bus='virtio'/></disk>",
 		inspectTargets+k.name, lookFile)
 	if err = h.CopyDisk(ctx, partXML, to); err == nil {

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// ganeshaConfiguration exports a folder, its first argument, as the second, and one that is its third as the fourth. Clients' root is root
-// in the first, and nobody in the other. The server caches no attributes, because tests change files directly.
+// ganeshaConfiguration exports a folder, its first argument, as the second, and one that is its third as the fourth. The first
+// has no_root_squash, the other root_squash. The server caches no attributes, because tests change files directly.
 const ganeshaConfiguration = `NFS_CORE_PARAM { Protocols = 3, 4; Enable_NLM = false; Enable_RQUOTA = false; mount_path_pseudo = true; }
 NFS_KRB5 { Active_krb5 = false; }
 EXPORT_DEFAULTS { Attr_Expiration_Time = 0; }
@@ -75,7 +75,7 @@ func (n *NFS) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := os.Chmod(squash, 0o711); err != nil { //nolint:gosec // nobody has to find the owner's folder in it
+	if err := os.Chmod(squash, 0o711); err != nil { //nolint:gosec // the anonymous user, too, must reach the folders in it
 		return err
 	}
 	configuration := filepath.Join(n.dir, "ganesha.conf")

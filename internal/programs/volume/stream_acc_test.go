@@ -54,7 +54,7 @@ func TestAccVolume_Stream(t *testing.T) {
 }
 
 // A claim whose PersistentVolume names a streamed disk is bound as any other one: a guest reads it, and another one has an overlay over it. The
-// pod lets nobody in but the initiator that the PersistentVolume has.
+// pod admits only the initiator that the PersistentVolume has.
 func TestAccVolume_StreamedClaim(t *testing.T) {
 	l := acctest.Lab(t)
 	pod := podOf(t, "stream.yaml")

@@ -17,8 +17,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// driven is a claim of a driver that nobody knows, on a device that has the name of its handle.
-func driven(t *testing.T, l *lab.Lab, size int64, handle string) lab.ClaimSpec {
+// ofUnknownDriver is a claim of a CSI driver without a rule of its own, on a device that has the name of its handle.
+func ofUnknownDriver(t *testing.T, l *lab.Lab, size int64, handle string) lab.ClaimSpec {
 	t.Helper()
 	spec := lab.ClaimSpec{
 		Namespace: "devices", Name: "data", Size: size,
@@ -40,7 +40,7 @@ func TestAccVolumeBinding_DevicePath(t *testing.T) {
 	device := acctest.Loop(t, l)
 	other := acctest.Must(l.AddBlockDevice(t.Context(), acctest.StorageSize/2, nil))(t)
 	acctest.Undo(t, func(ctx context.Context) error { return l.RemoveBlockDevice(ctx, other) })
-	driven(t, l, acctest.StorageSize, strings.TrimPrefix(device.Path, "/dev/"))
+	ofUnknownDriver(t, l, acctest.StorageSize, strings.TrimPrefix(device.Path, "/dev/"))
 	cli := acctest.NewCLI(t)
 	write := func(path string) {
 		cli.Write("main.tf", acctest.Provider(l, "devices")+binding(onDevice(path), `access_mode = "read-shared"`, "host-a", "host-b"))
@@ -74,7 +74,7 @@ func TestAccVolumeBinding_DevicePathOfEachHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(link) })
-	driven(t, l, acctest.StorageSize, "1")
+	ofUnknownDriver(t, l, acctest.StorageSize, "1")
 	config := acctest.Provider(l, "devices")
 	for host, path := range map[string]string{"host-a": device.Path, "host-b": link} {
 		on := strings.Replace(binding(onDevice(path), `access_mode = "write-shared"`, host), `" "data"`, fmt.Sprintf(`" %q`, host), 1)
@@ -91,7 +91,7 @@ func TestAccVolumeBinding_DevicePathOfEachHost(t *testing.T) {
 func TestAccVolumeBinding_InterruptedWithDevice(t *testing.T) {
 	l := acctest.Lab(t)
 	device := acctest.Loop(t, l)
-	driven(t, l, acctest.StorageSize, strings.TrimPrefix(device.Path, "/dev/"))
+	ofUnknownDriver(t, l, acctest.StorageSize, strings.TrimPrefix(device.Path, "/dev/"))
 	cli, tap := tapped(t, l, "devices", binding(onDevice("/dev/{.spec.csi.volumeHandle}"), "", "host-a"))
 	for _, f := range acctest.Points(map[lab.Call]int{lab.CallCreateXML: 1, lab.CallListNodeDevices: 1},
 		append(acctest.CutsAndKills, lab.Fault{Refuse: true})) {

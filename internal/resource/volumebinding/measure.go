@@ -186,8 +186,8 @@ func explainOpen(err error, key string, top volume.Image) error {
 		return fmt.Errorf("%w\n\nIt asks as the user %s with the libvirt secret %s. Check that user and the password or key, where you "+
 			"took them from", err, top.Auth.Username, top.Auth.SecretUUID)
 	case top.Protocol == "nfs":
-		return fmt.Errorf("%w\n\nIt asks as uid %s and gid %s. A server with root_squash takes 0 for nobody: set uid and gid to the "+
-			"owner of the file, which is 107 for KubeVirt's", err, top.User, top.Group)
+		return fmt.Errorf("%w\n\nIt asks as uid %s and gid %s. A server with root_squash maps 0 to the anonymous user: set uid "+
+			"and gid to the owner of the file (107 for KubeVirt's)", err, top.User, top.Group)
 	case top.Protocol == "http" || top.Protocol == "https":
 		return fmt.Errorf("%w\n\nQEMU asks with HEAD first, and then for ranges (Accept-Ranges: bytes). A server that answers only GET, "+
 			"as with a URL that is signed for that, refuses it: try curl --head <url> on the host. A virtclaim_disk with source.url "+

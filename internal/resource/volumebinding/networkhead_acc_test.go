@@ -56,7 +56,7 @@ func TestAccVolumeBinding_NetworkFormat(t *testing.T) {
 	}
 }
 
-// A server that takes root for nobody refuses QEMU, whose identity the error names.
+// A server with root_squash refuses QEMU, whose identity the error names.
 func TestAccVolumeBinding_SquashedRootIsTold(t *testing.T) {
 	l := acctest.Lab(t)
 	dir, _ := acctest.SquashedNFS(t, l, 107, 107)

@@ -139,8 +139,8 @@ func claimAttribute() schema.SingleNestedAttribute {
 			"otherwise when the binding is created: for a disk on which a guest has written that header. A `disk.img` is always raw. "+
 			"Convert another image with `"+image.ConvertCommand("qcow2", "raw", "disk.img")+"` if you trust its author: "+
 			"qemu-img copies the content of every file that the image references.", "raw"),
-		"uid": identity("User id with which QEMU opens the `disk.img` of an NFS volume. 0, which is root, if absent: a server " +
-			"with `root_squash`, the default of most, takes that for nobody, and needs the owner of the file here."),
+		"uid": identity("User id with which QEMU opens the `disk.img` of an NFS volume; 0 (root) if absent. A server with " +
+			"`root_squash`, the default of most, maps root to the anonymous user: then set the owner of the file."),
 		"gid": identity("Group id, as `uid`; the same number as `uid` if absent."),
 		"select_node": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Whether the apply selects a Kubernetes node for a claim whose StorageClass has " +

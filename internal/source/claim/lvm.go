@@ -54,11 +54,7 @@ func (q request) kernelDevice(what, folder string, names ...string) (location, e
 	if _, err := q.device(what); err != nil {
 		return location{}, err
 	}
-	given := folder + strings.Join(names, "/")
-	path, err := source.FilePath(given)
-	if err == nil && path != given {
-		err = fmt.Errorf("%q has an empty part", given)
-	}
+	path, err := exactPath(folder + strings.Join(names, "/"))
 	if err != nil {
 		return location{}, q.ofVolume("the device", err)
 	}

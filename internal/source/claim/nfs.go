@@ -13,8 +13,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 )
 
-// root is the numeric identity that kubelet uses for mounts, so QEMU uses it, too, unless it is told another one: servers take root for
-// nobody by default (root_squash).
+// root is the numeric identity that kubelet uses for mounts, so QEMU uses it, too, unless it is told another one: servers map
+// root to the anonymous user by default (root_squash).
 const root = "0"
 
 func (q request) inTreeNFS() (location, error) {

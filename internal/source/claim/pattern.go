@@ -16,10 +16,7 @@ import (
 func (q request) expand(attribute, pattern string) (found string, err error) {
 	given, err := fill(pattern, q.pv)
 	if err == nil {
-		found, err = source.FilePath(given)
-	}
-	if err == nil && found != given {
-		err = fmt.Errorf("%q has an empty part", given)
+		found, err = exactPath(given)
 	}
 	if err != nil && strings.Contains(pattern, "{") {
 		err = fmt.Errorf("%q of the PersistentVolume %s: %w (a field is, for example, {.spec.csi.volumeHandle})", pattern, q.pv.Name, err)
@@ -28,6 +25,15 @@ func (q request) expand(attribute, pattern string) (found string, err error) {
 		return "", source.Errorf(attribute, "%w", err)
 	}
 	return found, nil
+}
+
+// exactPath is source.FilePath of a path that is made of fields, none of which may be empty.
+func exactPath(given string) (string, error) {
+	path, err := source.FilePath(given)
+	if err == nil && path != given {
+		err = fmt.Errorf("%q has an empty part", given)
+	}
+	return path, err
 }
 
 func fill(pattern string, object any) (string, error) {
