@@ -32,12 +32,13 @@ func (l *Lab) AddDelayedClass(ctx context.Context, c DelayedClass) error {
 		return fmt.Errorf("make StorageClass %s: %w", c.Name, err)
 	}
 	for name, value := range c.Nodes {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{c.TopologyKey: value}}}
+		meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{c.TopologyKey: value}}
+		node := &corev1.Node{ObjectMeta: meta}
 		if _, err := core.Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("make Node %s: %w", name, err)
 		}
 		drivers := []storagev1.CSINodeDriver{{Name: c.Name, NodeID: name, TopologyKeys: []string{c.TopologyKey}}}
-		runs := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{Drivers: drivers}}
+		runs := &storagev1.CSINode{ObjectMeta: meta, Spec: storagev1.CSINodeSpec{Drivers: drivers}}
 		if _, err := storage.CSINodes().Create(ctx, runs, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("make CSINode %s: %w", name, err)
 		}
@@ -48,12 +49,10 @@ func (l *Lab) AddDelayedClass(ctx context.Context, c DelayedClass) error {
 // RemoveDelayedClass removes what AddDelayedClass created.
 func (l *Lab) RemoveDelayedClass(ctx context.Context, c DelayedClass) error {
 	core, storage := l.Cluster.Client.CoreV1(), l.Cluster.Client.StorageV1()
-	failed := []error{storage.StorageClasses().Delete(ctx, c.Name, metav1.DeleteOptions{})}
-	for name := range c.Nodes {
-		failed = append(failed, core.Nodes().Delete(ctx, name, metav1.DeleteOptions{}),
-			storage.CSINodes().Delete(ctx, name, metav1.DeleteOptions{}))
-	}
-	return errors.Join(failed...)
+	created := metav1.ListOptions{LabelSelector: c.TopologyKey} // a node of the lab has no such label
+	return errors.Join(storage.StorageClasses().Delete(ctx, c.Name, metav1.DeleteOptions{}),
+		core.Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, created),
+		storage.CSINodes().DeleteCollection(ctx, metav1.DeleteOptions{}, created))
 }
 
 // provisioner does for claims of a class what external-provisioner does: it waits until a node is selected and Kubernetes asks for a
