@@ -32,9 +32,10 @@ type Host struct {
 	// Guest is an image that machines can boot, by its paths on the host.
 	Guest artefact.Image
 
-	// libvirtd and qemu are additions to the common libvirtd.conf and qemu.conf; prepare runs before libvirtd.
-	libvirtd, qemu string
-	prepare        func(context.Context) error
+	// start is a script at the start of the sandbox. libvirtd and qemu are additions to the common libvirtd.conf and qemu.conf; prepare runs
+	// before libvirtd.
+	start, libvirtd, qemu string
+	prepare               func(context.Context) error
 	// within is the prefix of libvirtd's command, and options are appended to it; with an empty within libvirtd runs in the machine's
 	// network namespace.
 	within, options string
@@ -55,6 +56,11 @@ func newHost(dir, name string, guest artefact.Image) *Host {
 func (h *Host) run(ctx context.Context, lab string, more ...bind) error {
 	if err := h.writeConfiguration(); err != nil {
 		return err
+	}
+	if h.start != "" {
+		if err := os.WriteFile(filepath.Join(h.Dir, "start.sh"), []byte(h.start), 0o600); err != nil {
+			return err
+		}
 	}
 	binds := []bind{{filepath.Join(lab, "certs"), filepath.Dir(trusted)}}
 	for folder, over := range map[string]string{

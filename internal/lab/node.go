@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -56,6 +57,8 @@ var (
 	nodeScript string
 	//go:embed nodeend.sh
 	nodeEndScript string
+	//go:embed kubelet.sh
+	kubeletScript string
 )
 
 // Node returns the lab's node, which the first call starts, in some seconds.
@@ -106,19 +109,23 @@ func (n *Node) start(ctx context.Context, system artefact.NodeSystem) error {
 	return nil
 }
 
-// startSandbox creates the sandbox, and in it the node's network.
+// startSandbox creates the sandbox, which has kubelet's mounts in common with host-a (see kubelet.sh), and in it the node's network.
 func (n *Node) startSandbox(ctx context.Context) (err error) {
 	if err := os.WriteFile(filepath.Join(n.dir, "end.sh"), []byte(nodeEndScript), 0o600); err != nil {
 		return err
 	}
 	var binds []bind
 	for folder, over := range map[string]string{
-		"kubelet": "/var/lib/kubelet", "containerd": "/var/lib/containerd", "cni": "/var/lib/cni",
-		"logs": "/var/log/pods", "container-logs": "/var/log/containers",
+		"containerd": "/var/lib/containerd", "cni": "/var/lib/cni", "logs": "/var/log/pods", "container-logs": "/var/log/containers",
 	} {
 		binds = append(binds, bind{filepath.Join(n.dir, folder), over})
 	}
-	if n.sandbox, err = startSandbox(ctx, n.lab.Dir, n.Name, n.dir, binds...); err != nil {
+	keeper, err := os.ReadFile(filepath.Join(n.lab.Dir, "kubelet.pid"))
+	if err != nil {
+		return err
+	}
+	mounts := []string{"nsenter", "--target", strings.TrimSpace(string(keeper)), "--mount", "unshare", "--mount", "--propagation", "unchanged"}
+	if n.sandbox, err = startSandboxWith(ctx, mounts, n.lab.Dir, n.Name, n.dir, binds...); err != nil {
 		return err
 	}
 	return n.sandbox.run(ctx, fmt.Sprintf("touch %[1]s && unshare --net=%[1]s true", quote(n.file("network"))))

@@ -49,14 +49,20 @@ type command struct {
 	err    error
 }
 
-// startSandbox creates a sandbox whose files are in the folder home, which exists. It keeps the folder of the lab in use.
+// startSandbox creates a sandbox whose files are in the folder home, which exists. It keeps the folder of the lab in use. Scripts start.sh
+// and end.sh in home run before its first command and after its last.
 func startSandbox(ctx context.Context, lab, name, home string, binds ...bind) (*sandbox, error) {
+	return startSandboxWith(ctx, []string{"unshare", "--mount"}, lab, name, home, binds...)
+}
+
+// startSandboxWith has a command that makes the sandbox's mounts, and runs the next words as a command.
+func startSandboxWith(ctx context.Context, mounts []string, lab, name, home string, binds ...bind) (*sandbox, error) {
 	script := filepath.Join(home, "sandbox.sh")
 	if err := os.WriteFile(script, []byte(sandboxScript), 0o600); err != nil {
 		return nil, err
 	}
-	args := append(asRoot(),
-		"unshare", "--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc", "bash", script, lab, name, home)
+	args := append(asRoot(), mounts...)
+	args = append(args, "--pid", "--uts", "--fork", "--kill-child", "bash", script, lab, name, home)
 	for _, b := range binds {
 		if err := os.MkdirAll(b.folder, 0o700); err != nil {
 			return nil, err

@@ -14,12 +14,17 @@ flock --shared 8
 made=/run/virtclaim-lab.made
 
 printf %s "$name" >/proc/sys/kernel/hostname
-while (($#)); do
+bind() {
 	if [ ! -d "$2" ]; then
 		mkdir -p "$2"
 		echo "$2" >>"$made"
 	fi
 	mount --bind "$1" "$2"
+}
+if [ -e "$home/start.sh" ]; then . "$home/start.sh"; fi
+mount -t proc -o nosuid,nodev,noexec proc /proc
+while (($#)); do
+	bind "$1" "$2"
 	shift 2
 done
 
@@ -41,7 +46,7 @@ kill -KILL -1 2>/dev/null || true
 if [ -e "$home/end.sh" ]; then bash "$home/end.sh" "$lab" "$home" || true; fi
 if flock --exclusive --nonblock 8 && [ -e "$made" ]; then
 	while read -r point; do
-		umount "$point" 2>/dev/null || true
+		umount --recursive --lazy "$point" 2>/dev/null || true
 		rmdir "$point" 2>/dev/null || true
 	done <"$made"
 	rm "$made"
