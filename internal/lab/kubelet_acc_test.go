@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // inNode runs a command of a shell with the node's mounts.
@@ -54,5 +56,35 @@ func TestAccNode_HostSeesItsMounts(t *testing.T) {
 	}
 	if after := onHost(t, h, otherMounts); after != before {
 		t.Errorf("the node has changed the mounts of %s from\n%s\nto\n%s", nodeName, before, after)
+	}
+}
+
+func TestAccNode_HostUsesTheFileSystemOfAClaim(t *testing.T) {
+	l := sharedLab(t)
+	h := l.Hosts[nodeName]
+	n := node(t, l)
+	if err := n.StartCSI(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	claim := FolderClaim(podNamespace, "files", t.TempDir(), lunSize, corev1.ReadWriteOnce)
+	addClaim(t, l, claim)
+	pod := addPod(t, n, serving(shellPod("writer", n.BusyBox, "echo hello >/claims/files/greeting; exec httpd -f -p 8080 -h /", claim)))
+	at, copied := KubeletMount(pod, claim), "/run/libvirt/copied"
+	got := onHost(t, h, "mountpoint -q "+at+" && cat "+at+"/greeting; mkdir "+copied+"; mount --bind -o nosymfollow "+at+" "+copied)
+	if got != "hello" {
+		t.Errorf("%s sees %q", nodeName, got)
+	}
+	if err := n.RemovePod(t.Context(), pod.Namespace, pod.Name); err != nil {
+		t.Error(err)
+	}
+	if got := onHost(t, h, "cat "+copied+"/greeting; umount "+copied+"; rmdir "+copied); got != "hello" {
+		t.Errorf("without the pod, %s sees %q", nodeName, got)
+	}
+	for where, mounts := range map[string]string{
+		nodeName: onHost(t, h, "cat /proc/self/mountinfo"), "the node": inNode(t, n, "cat /proc/self/mountinfo"),
+	} {
+		if strings.Contains(mounts, string(pod.UID)) {
+			t.Errorf("%s has mounts of the removed pod:\n%s", where, mounts)
+		}
 	}
 }

@@ -17,7 +17,8 @@ import (
 )
 
 // Node is a Kubernetes node: kubelet and a container runtime, which run pods as processes of this machine. It is host-a's: it has the same
-// name, and pods see the files and the block devices that guests of host-a see. As no scheduler runs, pods name it.
+// name, and pods see the files and the block devices that guests of host-a see; host-a sees what kubelet mounts. As no scheduler runs, pods
+// name it.
 type Node struct {
 	// Name is the node's name.
 	Name string
@@ -39,6 +40,7 @@ type Node struct {
 	forwards   []*forward
 	// mounts is the process that keeps the node's mounts.
 	mounts, kubelet *daemon
+	csi             onDemand[csiDriver]
 	// path is the PATH of programs, program is the path of kubelet's.
 	path, program string
 }

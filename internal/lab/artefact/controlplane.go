@@ -32,6 +32,11 @@ func Kubelet(ctx context.Context, cache string, log func(format string, args ...
 	return kubernetesProgram(ctx, cache, "kubelet", "./kubelet", log)
 }
 
+// CSIDriver returns the path of a CSI driver for the control plane's kubelet.
+func CSIDriver(ctx context.Context, cache string, log func(format string, args ...any)) (path string, err error) {
+	return kubernetesProgram(ctx, cache, "csi", "./csi", log)
+}
+
 // kubernetesProgram builds a package of the control plane's module.
 func kubernetesProgram(ctx context.Context, cache, name, pkg string, log func(string, ...any)) (path string, err error) {
 	root, err := goTool(ctx, "", "list", "-m", "-f", "{{.Dir}}")
