@@ -32,8 +32,8 @@ type Host struct {
 	// Guest is an image that machines can boot, by its paths on the host.
 	Guest artefact.Image
 
-	// start is a script at the start of the sandbox. libvirtd and qemu are additions to the common libvirtd.conf and qemu.conf; prepare runs
-	// before libvirtd.
+	// start is a script at the start of the sandbox. libvirtd and qemu are additions to the common libvirtd.conf and qemu.conf; prepare
+	// runs before libvirtd.
 	start, libvirtd, qemu string
 	prepare               func(context.Context) error
 	// within is the prefix of libvirtd's command, and options are appended to it; with an empty within libvirtd runs in the machine's

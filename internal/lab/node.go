@@ -126,7 +126,8 @@ func (n *Node) startSandbox(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	mounts := []string{"nsenter", "--target", strings.TrimSpace(string(keeper)), "--mount", "unshare", "--mount", "--propagation", "unchanged"}
+	mounts := []string{"nsenter", "--target", strings.TrimSpace(string(keeper)), "--mount"}
+	mounts = append(mounts, "unshare", "--mount", "--propagation", "unchanged")
 	if n.sandbox, err = startSandboxWith(ctx, mounts, n.lab.Dir, n.Name, n.dir, binds...); err != nil {
 		return err
 	}
