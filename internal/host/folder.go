@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/digitalocean/go-libvirt"
@@ -27,7 +28,9 @@ const folderPrefix = "virtclaim-folder-"
 // isPassing reports whether a pool is a temporary one, often over files of tenants, which must not be used or refreshed by other
 // operations.
 func isPassing(p libvirt.StoragePool) bool {
-	return strings.HasPrefix(p.Name, folderPrefix) || strings.HasPrefix(p.Name, inspectPrefix) || strings.HasPrefix(p.Name, lookPrefix)
+	return slices.ContainsFunc([]string{folderPrefix, inspectPrefix, lookPrefix, bindPrefix}, func(prefix string) bool {
+		return strings.HasPrefix(p.Name, prefix)
+	})
 }
 
 // folderPool is the name of a pool over a folder. It is derived from the folder's path, so that the next apply finds the pool of a killed

@@ -20,6 +20,8 @@ type Config struct {
 	URI string
 	// Node is the Kubernetes node that corresponds to the host; empty is the host's key.
 	Node string
+	// Kubelet is the root directory of the host's kubelet; empty is kubelet's default.
+	Kubelet string
 	// Storage are the host's storage pools by usage type; empty if not configured.
 	Storage map[string]string
 	// ConnectTimeout limits how long the host may take to accept a connection; 0 is ten seconds.
@@ -28,9 +30,9 @@ type Config struct {
 
 // Registry has the hosts of one configuration, by key.
 type Registry struct {
-	hosts   map[string]*Host
-	nodes   map[string]string
-	storage map[string]map[string]string
+	hosts           map[string]*Host
+	nodes, kubelets map[string]string
+	storage         map[string]map[string]string
 
 	meeting sync.Mutex
 	met     map[identity]string
@@ -42,7 +44,7 @@ type identity struct{ uuid, name, uri string }
 // NewRegistry opens no connection. Every URI must be accepted by ValidateURI; others fail when they are dialled.
 func NewRegistry(configs map[string]Config) *Registry {
 	f := &Registry{
-		hosts: map[string]*Host{}, nodes: map[string]string{}, storage: map[string]map[string]string{},
+		hosts: map[string]*Host{}, nodes: map[string]string{}, kubelets: map[string]string{}, storage: map[string]map[string]string{},
 		met: map[identity]string{},
 	}
 	for key, c := range configs {
@@ -52,10 +54,7 @@ func NewRegistry(configs map[string]Config) *Registry {
 		}
 		timeout := cmp.Or(c.ConnectTimeout, dialTimeout)
 		f.hosts[key] = &Host{Key: key, uri: uri, timeout: timeout, registry: f, events: watcher{uri: uri, timeout: timeout}}
-		f.nodes[key], f.storage[key] = c.Node, c.Storage
-		if c.Node == "" {
-			f.nodes[key] = key
-		}
+		f.nodes[key], f.kubelets[key], f.storage[key] = cmp.Or(c.Node, key), cmp.Or(c.Kubelet, "/var/lib/kubelet"), c.Storage
 	}
 	return f
 }
@@ -76,6 +75,9 @@ func (f *Registry) Keys() []string { return slices.Sorted(maps.Keys(f.hosts)) }
 
 // Node is the Kubernetes node that corresponds to a host.
 func (f *Registry) Node(key string) string { return f.nodes[key] }
+
+// Kubelet is the root directory of the kubelet of a host.
+func (f *Registry) Kubelet(key string) string { return f.kubelets[key] }
 
 // Storage are the storage pools of a host by usage type.
 func (f *Registry) Storage(key string) map[string]string { return f.storage[key] }
