@@ -21,6 +21,8 @@ type PodUse struct {
 	// Fills is whether the pod writes the content of the claim: it is one of virtclaim-volume, or of KubeVirt's Containerized Data
 	// Importer.
 	Fills bool
+	// Holds is whether the pod only keeps the claim mounted, for a binding.
+	Holds bool
 }
 
 // String names the pod, its state and its use of the claim.
@@ -84,6 +86,7 @@ func (c *Client) podUses(ctx context.Context, namespace string) (map[string][]Po
 		for claim, readOnly := range claimsOf(pod) {
 			uses[claim] = append(uses[claim], PodUse{
 				Name: pod.Name, ReadOnly: readOnly, Node: pod.Spec.NodeName, Phase: pod.Status.Phase, Fills: isFiller(pod) && !readOnly,
+				Holds: pod.Labels[VolumePodLabel] == "hold",
 			})
 		}
 	})

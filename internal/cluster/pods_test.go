@@ -54,6 +54,10 @@ func TestPodsUsing(t *testing.T) {
 			}}}
 			readOnly(p)
 		}, writes},
+		{"kept mounted for a binding", func(p *corev1.Pod) {
+			readOnly(p)
+			p.Labels = map[string]string{VolumePodLabel: "hold"}
+		}, []PodUse{{Name: "web", ReadOnly: true, Node: "node-a", Phase: "Running", Holds: true}}},
 		{"another volume is written", func(p *corev1.Pod) {
 			readOnly(p)
 			*mounts(p) = append(*mounts(p), corev1.VolumeMount{Name: "scratch", MountPath: "/tmp"})

@@ -42,7 +42,7 @@ type Pod struct {
 	Label, Owner string
 	// Container is the name of the container.
 	Container string
-	// Confidential are the keys of the Secret whose values are in no error.
+	// Confidential are the keys of the Secret whose values are in no error; without any, the pod has no Secret.
 	Confidential []string
 }
 
@@ -118,19 +118,29 @@ func (p Pod) Explain(ctx context.Context, pod *corev1.Pod, err error) error {
 		err = fmt.Errorf("%w; its last event: %q", err, event)
 	}
 	if lines := p.Cluster.LastLines(ctx, pod.Namespace, pod.Name, p.Container, 5); lines != "" {
-		if s, failed := p.Cluster.Secret(ctx, p.Namespace, p.Name); failed == nil {
-			for _, key := range p.Confidential {
-				if value := string(s.Data[key]); value != "" {
-					lines = strings.ReplaceAll(lines, value, "***")
-				}
-			}
-		}
-		err = fmt.Errorf("%w; its last lines: %.2000q", err, lines)
+		err = fmt.Errorf("%w; its last lines: %.2000q", err, p.redacted(ctx, lines))
 	}
 	return err
 }
 
-// Remove removes the pod and its Secret, and waits until the container has ended.
+// redacted is a text without what is confidential.
+func (p Pod) redacted(ctx context.Context, text string) string {
+	if len(p.Confidential) == 0 {
+		return text
+	}
+	s, err := p.Cluster.Secret(ctx, p.Namespace, p.Name)
+	if err != nil {
+		return text
+	}
+	for _, key := range p.Confidential {
+		if value := string(s.Data[key]); value != "" {
+			text = strings.ReplaceAll(text, value, "***")
+		}
+	}
+	return text
+}
+
+// Remove removes the pod and its Secret, if it has one, and waits until the container has ended.
 func (p Pod) Remove(ctx context.Context) error {
 	pod, err := p.Cluster.Pod(ctx, p.Namespace, p.Name)
 	if err == nil {
@@ -139,7 +149,10 @@ func (p Pod) Remove(ctx context.Context) error {
 	if err == nil && p.Owns(pod) {
 		err = p.Cluster.DeletePod(ctx, pod)
 	}
-	if err != nil && !apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) {
+		err = nil
+	}
+	if err != nil || len(p.Confidential) == 0 {
 		return err
 	}
 	s, err := p.Cluster.Secret(ctx, p.Namespace, p.Name)

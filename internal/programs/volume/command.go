@@ -18,13 +18,14 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/podwire"
 )
 
-const usage = `virtclaim-volume fills a claim that is mounted in its pod, or serves disks over iSCSI.
+const usage = `virtclaim-volume fills a claim that is mounted in its pod, keeps it mounted, or serves disks over iSCSI.
 
   virtclaim-volume upload [flags]             take an image by PUT /volume
   virtclaim-volume copy [flags] IMAGE         take the disk of a container image
   virtclaim-volume erase [flags]              have all of the claim read as zeros
   virtclaim-volume stream [flags] IMAGE...    serve the disks of container images over iSCSI, read-only
   virtclaim-volume provision [flags]          make volumes by PUT /volume, and serve them over iSCSI
+  virtclaim-volume hold                       do nothing until it is ended: Kubernetes mounts the claim meanwhile
   virtclaim-volume version                    print the version
 
 Add -help to each for its flags.
@@ -52,12 +53,14 @@ func Run(ctx context.Context, args []string, version string, out io.Writer) int 
 		err = runStream(ctx, args[1:], out, log)
 	case "provision":
 		err = runProvision(ctx, args[1:], out, log)
+	case "hold":
+		<-ctx.Done()
 	case "version":
 		log(version)
 	case "help", "-help", "--help", "-h":
 		_, _ = fmt.Fprint(out, usage)
 	default:
-		err = fmt.Errorf("there is no command %q: upload, copy, erase, stream or provision", command)
+		err = fmt.Errorf("there is no command %q: upload, copy, erase, stream, provision or hold", command)
 	}
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
