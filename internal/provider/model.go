@@ -21,6 +21,7 @@ type model struct {
 type hostModel struct {
 	URI            types.String `tfsdk:"uri"`
 	KubernetesNode types.String `tfsdk:"kubernetes_node"`
+	KubeletRootDir types.String `tfsdk:"kubelet_root_dir"`
 	Storage        types.Map    `tfsdk:"storage"`
 	// ConnectTimeout is a duration; it is validated.
 	ConnectTimeout types.String `tfsdk:"connect_timeout"`

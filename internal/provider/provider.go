@@ -95,7 +95,7 @@ func (m model) hosts(ctx context.Context, diags *diag.Diagnostics) *host.Registr
 		timeout, _ := time.ParseDuration(h.ConnectTimeout.ValueString()) // validated
 		configs[key] = host.Config{
 			URI: h.URI.ValueString(), Node: h.KubernetesNode.ValueString(), Storage: storage,
-			ConnectTimeout: timeout,
+			ConnectTimeout: timeout, Kubelet: h.KubeletRootDir.ValueString(),
 		}
 	}
 	warnOfHosts(hosts, diags)

@@ -52,7 +52,16 @@ func providerSchema() schema.Schema {
 					"kubernetes_node": schema.StringAttribute{
 						Optional: true,
 						MarkdownDescription: "The Kubernetes node that corresponds to the host, for the node affinity of " +
-							"PersistentVolumes and for usage types. Defaults to the host's key.",
+							"PersistentVolumes, for usage types, and where a binding has Kubernetes mount a volume (`attach`). " +
+							"Defaults to the host's key.",
+					},
+					"kubelet_root_dir": schema.StringAttribute{
+						Optional: true,
+						Validators: []validator.String{stringvalidator.RegexMatches(regexp.MustCompile(`^/[^.]`),
+							"must be the absolute path of a folder")},
+						MarkdownDescription: "The root directory of the host's kubelet (`--root-dir`), below which a binding with " +
+							"`attach` looks for the volume. Defaults to `/var/lib/kubelet`; others are `/var/lib/k0s/kubelet` (k0s) and " +
+							"`/var/snap/microk8s/common/var/lib/kubelet` (MicroK8s).",
 					},
 				}},
 			},

@@ -137,6 +137,20 @@ func TestAccVolumeBinding_DynamicRights(t *testing.T) {
 	says(t, cli.Must("plan", "-no-color"), "No changes.")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 
+	used := map[string]bool{}
+	for _, r := range tap.Requests() {
+		if right := rightOf(r, "dynamic-rights"); strings.Contains(right, " pods") || strings.HasSuffix(right, " secrets") {
+			used[right] = true
+		}
+	}
+	if diff := cmp.Diff(granted(t, manifest), used); diff != "" {
+		t.Errorf("-in the manifest, +used: %s", diff)
+	}
+}
+
+// granted are the rights of the first role of a manifest.
+func granted(t *testing.T, manifest string) map[string]bool {
+	t.Helper()
 	rights := map[string]bool{}
 	role := struct {
 		Rules []rbacv1.PolicyRule
@@ -152,20 +166,12 @@ func TestAccVolumeBinding_DynamicRights(t *testing.T) {
 			}
 		}
 	}
-	used := map[string]bool{}
-	for _, r := range tap.Requests() {
-		if right := rightOf(r); strings.Contains(right, " pods") || strings.HasSuffix(right, " secrets") {
-			used[right] = true
-		}
-	}
-	if diff := cmp.Diff(rights, used); diff != "" {
-		t.Errorf("-in the manifest, +used: %s", diff)
-	}
+	return rights
 }
 
-// rightOf is the verb and the resource of a request.
-func rightOf(r *http.Request) string {
-	_, rest, _ := strings.Cut(r.URL.Path, "/namespaces/dynamic-rights/")
+// rightOf is the verb and the resource of a request in a namespace.
+func rightOf(r *http.Request, namespace string) string {
+	_, rest, _ := strings.Cut(r.URL.Path, "/namespaces/"+namespace+"/")
 	parts := strings.Split(rest, "/")
 	verb := map[string]string{"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[r.Method]
 	switch {

@@ -29,6 +29,7 @@ type model struct {
 	Volume      types.Object   `tfsdk:"volume"`
 	Credentials types.Map      `tfsdk:"credentials"`
 	Reserved    types.Bool     `tfsdk:"reserved"`
+	Attached    types.Bool     `tfsdk:"attached"`
 	Timeouts    timeouts.Value `tfsdk:"timeouts"`
 }
 
@@ -42,11 +43,13 @@ type claimModel struct {
 	UID             types.Int64  `tfsdk:"uid"`
 	GID             types.Int64  `tfsdk:"gid"`
 	SelectNode      types.Bool   `tfsdk:"select_node"`
+	Attach          types.Bool   `tfsdk:"attach"`
 }
 
-// Options are those of the claim, and the identity that only a binding has.
+// Options are those of the claim, and those that only a binding has.
 func (c claimModel) Options(ctx context.Context, diags *diag.Diagnostics) claim.Options {
 	o := c.Claim.Options(ctx, diags)
+	o.Attach = c.Attach.ValueBool()
 	if !c.UID.IsNull() {
 		o.User = strconv.FormatInt(c.UID.ValueInt64(), 10)
 	}

@@ -63,7 +63,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 		resp.Diagnostics.AddAttributeError(sourcePath.AtName(dynamicSource), "The provider has no owner", "source.dynamic: an apply that "+
 			"is interrupted could not find the volume again that it had made: set owner in the provider's configuration.")
 	}
-	plan.Reserved = r.planReserved(plan)
+	plan.Reserved, plan.Attached = r.planReserved(plan), r.planAttached(ctx, plan, state, &resp.Diagnostics)
 	own := loadPrivateState(ctx, req.Private, &resp.Diagnostics)
 	if state == nil {
 		if !plan.Name.IsUnknown() {
@@ -208,7 +208,7 @@ func (m model) sameBinding(state model) bool {
 // needsResolving reports whether an update changes more than the timeouts.
 func (m model) needsResolving(state model) bool {
 	return !m.sameBinding(state) || !m.Credentials.Equal(state.Credentials) || !m.Volume.Equal(state.Volume) ||
-		!m.Reserved.Equal(state.Reserved)
+		!m.Reserved.Equal(state.Reserved) || !m.Attached.Equal(state.Attached)
 }
 
 // otherStorage reports whether the source is known to name other storage than the state's. Unknown values never force a replacement.
@@ -220,7 +220,7 @@ func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagno
 	if was != nil && is != nil {
 		// After an import hosts, paths and force_block are null: the configuration's values are adopted.
 		another := !state.Hosts.IsNull() && (differs(was.MountPath, is.MountPath) || differs(was.DevicePath, is.DevicePath) ||
-			differs(was.ForceBlock, is.ForceBlock))
+			differs(was.ForceBlock, is.ForceBlock) || is.Attach.ValueBool() != was.Attach.ValueBool() && !is.Attach.IsUnknown())
 		return another || differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName)
 	}
 	madeBefore, made := state.dynamic(ctx, diags), m.dynamic(ctx, diags)

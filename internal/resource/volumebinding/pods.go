@@ -28,11 +28,12 @@ type mounts struct {
 	against, beside []cluster.PodUse
 }
 
-// mountsOf lists the pods that mount a claim. Kubernetes prevents pods on several nodes from sharing a ReadWriteOnce claim, but does not
-// know of machines.
+// mountsOf lists the pods that mount a claim and use it. Kubernetes prevents pods on several nodes from sharing a ReadWriteOnce claim, but
+// does not know of machines.
 func mountsOf(ctx context.Context, r podReader, ref claim.Ref, mode volume.AccessMode) (m mounts, err error) {
 	m = mounts{ref: ref, mode: mode}
 	pods, err := r.PodsUsing(ctx, ref.Namespace, ref.Name)
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p cluster.PodUse) bool { return p.Holds })
 	if err != nil || len(pods) == 0 {
 		return m, err
 	}

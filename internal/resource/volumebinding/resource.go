@@ -59,6 +59,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	}
 	r.refreshReservation(ctx, &state, own, &resp.Diagnostics)
 	r.refreshPods(ctx, state, &resp.Diagnostics)
+	r.refreshAttached(ctx, &state, &resp.Diagnostics)
 	r.refreshCredentials(ctx, &state, own, &resp.Diagnostics)
 	state.Source = source
 	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, own, &resp.Diagnostics)
@@ -97,7 +98,8 @@ func sameUnit(a, b volume.Image) bool {
 // finish sets the computed attributes.
 func (m *model) finish(ctx context.Context, actual volume.Volume, versions map[string]string, diags *diag.Diagnostics) {
 	if len(actual.Images) == 0 { // it was never made
-		m.Volume, m.Credentials, m.Reserved = types.ObjectNull(tfvalue.VolumeTypes), types.MapNull(types.StringType), types.BoolNull()
+		m.Volume, m.Credentials = types.ObjectNull(tfvalue.VolumeTypes), types.MapNull(types.StringType)
+		m.Reserved, m.Attached = types.BoolNull(), types.BoolNull()
 		return
 	}
 	m.Volume = tfvalue.AsPlanned(ctx, m.Volume, tfvalue.VolumeObject(actual, tfvalue.Unknowns{}))

@@ -85,6 +85,11 @@ func (r *binding) Schema(ctx context.Context, _ resource.SchemaRequest, resp *re
 				MarkdownDescription: "Whether the claim has this binding's reservation; null for directly named storage. An update " +
 					"restores a reservation that was removed from the claim.",
 			},
+			"attached": schema.BoolAttribute{
+				Computed: true,
+				MarkdownDescription: "Whether Kubernetes has mounted the volume on each host; null without `attach`. An update restores " +
+					"what is missing, as after the restart of a host.",
+			},
 			"timeouts": tfvalue.Timeouts(ctx, createTimeout, readTimeout, updateTimeout, deleteTimeout),
 		},
 	}

@@ -129,11 +129,17 @@ func claimAttribute() schema.SingleNestedAttribute {
 			"PersistentVolume. Each host is asked whether it has that device in the volume's size and, where it knows them, with the " +
 			"volume's serial number and WWN. Not of a volume that its driver encrypts. The guide on PersistentVolumes has the " +
 			"path for many drivers."),
+		"attach": schema.BoolAttribute{
+			Optional: true, MarkdownDescription: "Have Kubernetes mount a Filesystem volume on the hosts, which are nodes of the cluster " +
+				"(`kubernetes_node`): by a pod of `kubernetes.volume_image` on each, which does nothing, has the name `virtclaim-hold-` " +
+				"and a hash, and stays until the binding is destroyed. Works with every driver whose volumes kubelet mounts; on several " +
+				"hosts with claims that are ReadWriteMany. Needs the provider's `owner`. Instead of `mount_path`.",
+		},
 		"create_disk_image": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Create `disk.img` if a Filesystem volume has none: raw, sparse, with the claim's " +
 				"capacity. An existing file is never changed. The host must have the volume mounted with the option `nosymfollow` (Linux " +
 				"5.10 or later), so that no symbolic link is followed: in `mountOptions` of the PersistentVolume, or in `/etc/fstab`. " +
-				"Where QEMU opens the volume itself (NFS, GlusterFS), this needs `mount_path`.",
+				"Where QEMU opens the volume itself (NFS, GlusterFS), this needs `mount_path`. With `attach` all of that is so.",
 		},
 		"format": formatAttribute("Set to `raw` to open a `disk.img` that begins with the header of a qcow2 image, which is refused "+
 			"otherwise when the binding is created: for a disk on which a guest has written that header. A `disk.img` is always raw. "+

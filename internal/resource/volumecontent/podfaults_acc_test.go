@@ -52,7 +52,7 @@ func TestAccVolumeContent_KilledPod(t *testing.T) {
 	})
 	store := acctest.Storage{Stored: acctest.InFile(t, device.Path)}
 	of := func(text string, size int) string {
-		return tap.Provider(podProvider(t, l)) + filled(fmt.Sprintf("persistent_volume_claim = { namespace = %q, claim_name = \"data\" }", namespace),
+		return tap.Provider(acctest.PodProvider(t, l, "content")) + filled(fmt.Sprintf("persistent_volume_claim = { namespace = %q, claim_name = \"data\" }", namespace),
 			fmt.Sprintf("file = { path = %q }", imageOf(t, text, size)), "erase = true\nvia = { pod = {} }", "host-a")
 	}
 	one, two := of("one", imageSize), of("another", imageSize+512)

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/programs/volume/podimage"
 )
 
 // qcow2 is the same image as qcow2.
@@ -105,20 +103,11 @@ resource "virtclaim_volume_binding" "other" {
 	})
 }
 
-// podProvider is the provider with a volume image that its pods run.
-func podProvider(t *testing.T, l *lab.Lab) string {
-	t.Helper()
-	registry := acctest.Must(l.Registry(t.Context()))(t)
-	index := acctest.Must(podimage.Build(t.Context(), "test", "amd64"))(t)
-	image := acctest.Must(registry.PushImage(t.Context(), "virtclaim-volume", "test", index))(t)
-	return strings.Replace(acctest.Provider(l, "content"), "kubernetes = {", fmt.Sprintf("kubernetes = {\n    volume_image = %q,", image.Reference), 1)
-}
-
 // A claim that is a device, and one with a filesystem, are filled, overwritten and erased by pods.
 func TestAccVolumeContent_Pod(t *testing.T) {
 	l := acctest.Lab(t)
 	acctest.Schedule(t, l, "content")
-	provider := podProvider(t, l)
+	provider := acctest.PodProvider(t, l, "content")
 	for _, kind := range []string{"device", "filesystem"} {
 		t.Run(kind, func(t *testing.T) {
 			spec := lab.ClaimSpec{Namespace: "content", Name: kind, Size: acctest.StorageSize, Filesystem: kind == "filesystem"}
@@ -176,7 +165,7 @@ func TestAccVolumeContent_PodCopiesContainerImage(t *testing.T) {
 	})
 	const size = 5 << 20
 	image := pushed(t, l, "copied", qcow2(t, imageOf(t, "a container image", size)))
-	config := tap.Provider(podProvider(t, l)) + filled(store.Source, fmt.Sprintf("container_image = { image = %q }", reference(image)),
+	config := tap.Provider(acctest.PodProvider(t, l, "content")) + filled(store.Source, fmt.Sprintf("container_image = { image = %q }", reference(image)),
 		"via = { pod = {} }\noverwrite = true\nerase = true", "host-a")
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),

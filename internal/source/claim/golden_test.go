@@ -73,6 +73,15 @@ var needs = map[string]claim.Need{
 	"hpp-two-hosts":                 {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{MountPath: "/var/hpvolumes/csi/{.metadata.name}"}},
 	"longhorn-mounted":              {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{MountPath: "/mnt/{.spec.claimRef.namespace}-{.spec.claimRef.name}"}},
 	"smb-mounted":                   {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{MountPath: "/mnt/{.metadata.name}"}},
+	"trident-nfs-attached":          {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{Attach: true}},
+	"longhorn-attached":             {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{Attach: true}},
+	"smb-attached":                  {AccessMode: volume.ReadShared, Nodes: []string{"a", "b"}, Options: claim.Options{Attach: true}},
+	"other-csi-attached":            {Options: claim.Options{Attach: true}},
+	"iscsi-attached":                {Options: claim.Options{Attach: true}},
+	"longhorn-block-attached":       {Options: claim.Options{Attach: true}},
+	"hostpath-attached":             {Options: claim.Options{Attach: true}},
+	"iscsi-attached-two-hosts":      {AccessMode: volume.ReadShared, Nodes: []string{"a", "b"}, Options: claim.Options{Attach: true}},
+	"smb-attached-and-mounted":      {Options: claim.Options{Attach: true, MountPath: "/mnt/golden"}},
 	"juicefs-mounted":               {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{MountPath: "/mnt/{.metadata.name}"}},
 }
 

@@ -47,16 +47,32 @@ func (q request) folder() error {
 
 // mounted returns the disk.img in the folder where every host has the volume mounted, for volumes of any type.
 func (q request) mounted() (location, error) {
-	switch {
-	case q.isBlock():
-		return location{}, source.Errorf(mountPathAttribute, "the %s has volumeMode Block, so there is nothing to mount: remove mount_path",
-			refOf(q.claim))
-	case q.options.ForceBlock:
-		return location{}, source.Errorf(forceBlockAttribute, "conflicts with mount_path: the volume has a filesystem, or it has none")
-	}
 	path, err := q.expand(mountPathAttribute, strings.TrimSuffix(q.options.MountPath, "/"))
 	if err != nil {
 		return location{}, err
+	}
+	return q.mountedAt(mountPathAttribute, path)
+}
+
+// AttachedPrefix begins the folder at which hosts have a volume that Kubernetes has mounted; its UID follows. It is the same on all hosts.
+const AttachedPrefix = "/run/libvirt/virtclaim/claim-"
+
+// attached returns the disk.img in the folder where a binding mounts what Kubernetes has mounted.
+func (q request) attached() (location, error) {
+	if q.pv.Spec.HostPath != nil {
+		return location{}, source.Errorf(attachAttribute, "the PersistentVolume %s is of the type hostPath, which Kubernetes does not "+
+			"mount: remove attach", q.pv.Name)
+	}
+	return q.mountedAt(attachAttribute, AttachedPrefix+string(q.pv.UID))
+}
+
+func (q request) mountedAt(attribute, path string) (location, error) {
+	switch {
+	case q.isBlock():
+		return location{}, source.Errorf(attribute, "the %s has volumeMode Block, so there is nothing to mount: remove %s",
+			refOf(q.claim), attribute)
+	case q.options.ForceBlock:
+		return location{}, source.Errorf(forceBlockAttribute, "conflicts with %s: the volume has a filesystem, or it has none", attribute)
 	}
 	found := fileIn(path)
 	found.oneMount = !q.isSharedFilesystem() && !isReadOnly(q.pv)

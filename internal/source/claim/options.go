@@ -7,6 +7,7 @@ const (
 	forceBlockAttribute = "force_block"
 	mountPathAttribute  = "mount_path"
 	devicePathAttribute = "device_path"
+	attachAttribute     = "attach"
 	monitorsAttribute   = "monitors"
 	configMapAttribute  = "ceph_config_map"
 	userAttribute       = "uid"
@@ -19,6 +20,8 @@ type Options struct {
 	// MountPath is where every host has a Filesystem volume mounted, and DevicePath where it has a Block volume as a device; both may have
 	// fields of the PersistentVolume in braces (JSONPath). Both are empty if QEMU opens the volume itself.
 	MountPath, DevicePath string
+	// Attach has Kubernetes mount a Filesystem volume on each host, which is a node of the cluster.
+	Attach bool
 	// User and Group are the numeric identity that QEMU opens an NFS volume with; empty for root.
 	User, Group string
 	// Monitors replace the monitors of a Ceph volume, which hosts often can't reach; they have the forms of source.ParseMonitors.
@@ -31,7 +34,7 @@ type Options struct {
 type ConfigMapRef struct{ Namespace, Name, Key string }
 
 // isOnHosts reports whether the hosts have the volume, as a device or mounted, so that QEMU does not open it over the network.
-func (o Options) isOnHosts() bool { return o.MountPath != "" || o.DevicePath != "" }
+func (o Options) isOnHosts() bool { return o.MountPath != "" || o.DevicePath != "" || o.Attach }
 
 // check refuses options that have no effect for the volume.
 func (q request) check() error {
@@ -45,6 +48,9 @@ func (q request) check() error {
 	}
 	if q.options.MountPath != "" && q.options.DevicePath != "" {
 		return source.Errorf(devicePathAttribute, "conflicts with mount_path: the hosts have a volume as a device, or mounted")
+	}
+	if q.options.Attach && (q.options.MountPath != "" || q.options.DevicePath != "") {
+		return source.Errorf(attachAttribute, "conflicts with mount_path and device_path: Kubernetes mounts it, or the hosts have it")
 	}
 	if (q.options.User != "" || q.options.Group != "") && (!isNFS(q.pv) || q.options.isOnHosts()) {
 		return source.Errorf(userAttribute, "the PersistentVolume %s is not opened by QEMU's NFS client, which alone takes a uid and a "+

@@ -58,6 +58,8 @@ func (q request) translate(ctx context.Context, r ObjectReader) (location, error
 	switch {
 	case q.options.MountPath != "":
 		return q.mounted()
+	case q.options.Attach:
+		return q.attached()
 	case q.options.DevicePath != "":
 		return q.hostDevice()
 	case s.ISCSI != nil:
@@ -84,8 +86,8 @@ func (q request) translate(ctx context.Context, r ObjectReader) (location, error
 func (q request) unsupported() error {
 	works := "name its device on the hosts with device_path, as in \"/dev/longhorn/{.spec.csi.volumeHandle}\""
 	if !q.isBlock() {
-		works = "mount it on the host, and say where with mount_path; on several hosts only a shared filesystem, whose claim is " +
-			"ReadWriteMany"
+		works = "set attach = true if the host is a node of the cluster, or mount it there and say where with mount_path; on several " +
+			"hosts only a shared filesystem, whose claim is ReadWriteMany"
 	}
 	return source.Errorf("", "how a host reaches the PersistentVolume %s of the %s (%s, volumeMode %s) is not known: %s",
 		q.pv.Name, refOf(q.claim), typeOf(q.pv), mode(q.pv.Spec.VolumeMode), works)

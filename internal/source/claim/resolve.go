@@ -104,7 +104,11 @@ func (n Need) check(ctx context.Context, r Reader, claim *corev1.PersistentVolum
 			"the binding must name one host only", pv.Name, refOf(claim), typeOf(pv))
 	}
 	if found.oneMount && len(n.Nodes) > 1 {
-		return source.Errorf(mountPathAttribute, "the PersistentVolume %s of the %s is of the type %s, with the access modes %s: the "+
+		attribute := mountPathAttribute
+		if n.Attach {
+			attribute = attachAttribute
+		}
+		return source.Errorf(attribute, "the PersistentVolume %s of the %s is of the type %s, with the access modes %s: the "+
 			"binding must name one host only, and no other host or node may mount it: two destroy it. "+guide.See+
 			"troubleshooting#claims-with-a-filesystem",
 			pv.Name, refOf(claim), typeOf(pv), modeNames(claim.Status.AccessModes))

@@ -83,6 +83,7 @@ func optionsOf(o claim.Options) string {
 	}
 	add(o.ForceBlock, "force_block = %v", true)
 	add(o.MountPath != "", "mount_path = %q", o.MountPath)
+	add(o.Attach, "attach = %v", true)
 	add(o.DevicePath != "", "device_path = %q", o.DevicePath)
 	add(len(o.Monitors) > 0, "monitors = %q", o.Monitors)
 	add(o.User != "", "uid = %s", o.User)
