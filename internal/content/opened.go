@@ -20,7 +20,7 @@ type openedImage struct {
 	metadata domainxml.Metadata
 }
 
-// OpenedBy are the images of those domains.
+// OpenedBy are the images of those domains. A folder is none.
 func OpenedBy(domains []domainxml.Definitions) (all Opened) {
 	for _, d := range domains {
 		for _, from := range []*domainxml.Domain{d.Live, d.Saved, d.Stored} {
@@ -28,6 +28,9 @@ func OpenedBy(domains []domainxml.Definitions) (all Opened) {
 				continue
 			}
 			for _, a := range from.Attached() {
+				if a.IsFolder() {
+					continue
+				}
 				for _, i := range a.Volume.Images {
 					all = append(all, openedImage{i, d, from.Metadata()})
 				}

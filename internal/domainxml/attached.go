@@ -33,13 +33,24 @@ type Attached struct {
 	Noted []volume.Image
 }
 
+// IsFolder reports whether the device shares a folder of the host, and is no disk.
+func (a Attached) IsFolder() bool { return len(a.Volume.Images) > 0 && a.Volume.Images[0].IsFolder() }
+
+// Kind is what the device is in a machine's configuration.
+func (a Attached) Kind() string {
+	if a.IsFolder() {
+		return "filesystem"
+	}
+	return "disk"
+}
+
 // Writes reports whether the guest can write permanently to the volume that the device opens.
 func (a Attached) Writes() bool {
 	return len(a.Volume.Images) > 0 && a.Volume.Images[0].AccessMode != volume.ReadShared && !a.ReadOnly && !a.Ephemeral && !a.Drive
 }
 
-// Attached lists the devices of a domain, including targets of block jobs, volumes that a journal's domain fills, and SCSI devices that are
-// passed through.
+// Attached lists the devices of a domain, including targets of block jobs, volumes that a journal's domain fills, SCSI devices that are
+// passed through, and shared folders of the host.
 func (d *Domain) Attached() (all []Attached) {
 	for i, disk := range d.xml.Devices.Disks {
 		if isEmpty(disk) {
@@ -64,7 +75,8 @@ func (d *Domain) Attached() (all []Attached) {
 	if i, ok := d.target(); ok {
 		all = append(all, Attached{Key: "what is filled", Volume: volume.Volume{Images: []volume.Image{i}}})
 	}
-	return append(all, passedThrough(d.xml)...)
+	all = append(all, passedThrough(d.xml)...)
+	return append(all, d.folders()...)
 }
 
 // passedThrough returns the iSCSI logical units that a domain has as SCSI host devices, without QEMU's block layer in between.

@@ -196,7 +196,7 @@ func TestDrive_NoCopyOnRead(t *testing.T) {
 
 // A tentative medium is not reported as the drive's, whatever the guest sees there: the next apply has to check its use again.
 func TestCompare_TentativeMediumIsIgnored(t *testing.T) {
-	is, err := Parse(build(t, withSeed(seed("seed", "g1")).WithTentative([]string{"seed"})))
+	is, err := Parse(build(t, withSeed(seed("seed", "g1")).WithTentative([]string{"seed"}, nil)))
 	is = is.WithoutTentative()
 	if err == nil {
 		err = is.Compare(domain(t, build(t, withSeed(seed("seed", "g1")))))

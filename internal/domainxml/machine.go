@@ -90,8 +90,11 @@ func (m Machine) HardwareMatches(is Machine) bool {
 	return (m.Type == "" || SameMachineType(m.Type, is.Type)) && (m.Arch == "" || m.Arch == is.Arch) && m.DomainType == is.DomainType
 }
 
-// WithoutTentative is m with its tentative disks without volume and conflicting, so that an update makes the guard's checks again.
+// WithoutTentative is m with its tentative disks without volume and conflicting, and without its tentative filesystems, so that an update
+// makes the guard's checks again.
 func (m Machine) WithoutTentative() Machine {
+	m.Filesystems = maps.Clone(m.Filesystems)
+	maps.DeleteFunc(m.Filesystems, func(_ string, f Filesystem) bool { return f.Tentative })
 	m.Disks = maps.Clone(m.Disks)
 	for key, d := range m.Disks {
 		if d.Tentative {
@@ -134,8 +137,14 @@ type Disk struct {
 	Conflicting bool
 }
 
-// WithTentative is m with the disks of those keys marked as tentative.
-func (m Machine) WithTentative(keys []string) Machine {
+// WithTentative is m with the disks and filesystems of those keys marked as tentative.
+func (m Machine) WithTentative(keys, folders []string) Machine {
+	m.Filesystems = maps.Clone(m.Filesystems)
+	for _, key := range folders {
+		f := m.Filesystems[key]
+		f.Tentative = true
+		m.Filesystems[key] = f
+	}
 	m.Disks = maps.Clone(m.Disks)
 	for _, key := range keys {
 		d := m.Disks[key]

@@ -56,6 +56,8 @@ type machineMetadata struct {
 	// HotplugPorts is the configured number: libvirt adds more.
 	HotplugPorts *uint          `xml:"hotplug-ports,attr"`
 	Disks        []diskMetadata `xml:"disk"`
+	// Filesystems are those with the folder of a binding.
+	Filesystems []diskMetadata `xml:"filesystem"`
 	// Configured are attributes that were configured explicitly: see Machine.configured.
 	Configured []string `xml:"configured"`
 	// Remaining are kinds of device that are kept although no attribute describes them.
@@ -98,16 +100,27 @@ func newMachineMetadata(of Machine) machineMetadata {
 			Key: key, Capacity: v.Capacity, Tentative: of.Disks[key].Tentative, Configured: of.Disks[key].configured(key),
 			CopyOnRead: v.CopyOnRead && IsDrive(of.Disks[key].Device),
 		}
-		for _, i := range v.Images {
-			d.Images = append(d.Images, imageMetadata{i.Name, i.AccessMode, i.Generation, i.Binding, i.Hosts})
-		}
+		d.Images = newImagesMetadata(v)
 		m.Disks = append(m.Disks, d)
+	}
+	for _, key := range of.BoundFolders() {
+		f := of.Filesystems[key]
+		m.Filesystems = append(m.Filesystems, diskMetadata{
+			Key: key, Capacity: f.Volume.Capacity, Tentative: f.Tentative, Images: newImagesMetadata(f.Volume),
+		})
 	}
 	m.Configured, m.DevicesXML = of.configured(), of.DevicesXML
 	if of.Graphics != nil {
 		m.Password = of.Graphics.PasswordVersion
 	}
 	return m
+}
+
+func newImagesMetadata(v volume.Volume) (all []imageMetadata) {
+	for _, i := range v.Images {
+		all = append(all, imageMetadata{i.Name, i.AccessMode, i.Generation, i.Binding, i.Hosts})
+	}
+	return all
 }
 
 // typeOf returns the configured type of a machine whose stored type is given. While the machine is being created, the type that
@@ -124,8 +137,10 @@ func (m diskMetadata) wasConfigured(name string) bool {
 	return slices.Contains(strings.Fields(m.Configured), name)
 }
 
-func (m machineMetadata) disk(key string) diskMetadata {
-	for _, d := range m.Disks {
+func (m machineMetadata) disk(key string) diskMetadata { return recordOf(m.Disks, key) }
+
+func recordOf(all []diskMetadata, key string) diskMetadata {
+	for _, d := range all {
 		if d.Key == key {
 			return d
 		}

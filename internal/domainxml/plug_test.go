@@ -280,7 +280,7 @@ func TestJournal(t *testing.T) {
 // A tentative disk, whose use has not been checked yet, is visible to other machines, but not to the machine's own next update.
 func TestTentative_DiskIsSeenByOthersOnly(t *testing.T) {
 	m := machines()["many-disks"]
-	text, err := Build(m.WithTentative([]string{"c-lib"}))
+	text, err := Build(m.WithTentative([]string{"c-lib"}, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

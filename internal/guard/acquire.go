@@ -284,7 +284,7 @@ func (u Use) await(waitCtx context.Context, h Waiter, image volume.Image) error 
 // refusal names the domain that has the image, and the remedy.
 func (c conflict) refusal() error {
 	u := c.use
-	as := fmt.Sprintf("it as its disk %s (%s)", u.Device.Key, c.mode)
+	as := fmt.Sprintf("%s as its %s %s (%s)", c.share(), u.Device.Kind(), u.Device.Key, c.mode)
 	has := "has " + as
 	switch {
 	case u.isFilling():
@@ -298,6 +298,14 @@ func (c conflict) refusal() error {
 		c.image.AccessMode,
 		u.Domain, u.Host, has)
 	return fmt.Errorf("%w: %s. %s", ErrInUse, text, c.advice())
+}
+
+// share is what of the image the other machine has: a folder may be above or below it.
+func (c conflict) share() string {
+	if name := c.use.Image().Name; (c.image.IsFolder() || c.use.Image().IsFolder()) && name != c.image.Name {
+		return name
+	}
+	return "it"
 }
 
 func (c conflict) advice() string {
@@ -315,7 +323,8 @@ func (c conflict) advice() string {
 			"copy of a configuration's folder has. Give each configuration an owner of its own, or use only one of the two. If there is "+
 			"no other state, apply once more", c.Owner)
 	case u.Metadata.Phase == "":
-		return fmt.Sprintf("That domain is not virtclaim's. Detach the disk there (%s), or remove the domain", u.command())
+		return fmt.Sprintf("That domain is not virtclaim's. Detach the %s there (%s), or remove the domain", u.Device.Kind(),
+			u.command())
 	case u.Metadata.Phase == domainxml.Creating && !u.Live:
 		return fmt.Sprintf("That machine is just being created%s, or its creation was interrupted and waits for another apply there",
 			ofOwner(u.Metadata.Owner))
@@ -329,6 +338,10 @@ func (c conflict) advice() string {
 		return fmt.Sprintf("That machine has a disk of its own over it%s, and only reads it. If so does this one, bind it read-shared "+
 			"(access_mode of its virtclaim_volume_binding); otherwise this one can't write to it before that disk is removed",
 			ofOwner(u.Metadata.Owner))
+	}
+	if u.Device.IsFolder() {
+		return fmt.Sprintf("Take the filesystem away from one of the two%s. To share the folder, bind it write-shared or read-shared "+
+			"(access_mode of its virtclaim_volume_binding)", ofOwner(u.Metadata.Owner))
 	}
 	advice := fmt.Sprintf("Nothing but this stops two writers. Take the disk away from one of the two%s, or give each machine a copy of "+
 		"its own (virtclaim_disk with a copy_mode)", ofOwner(u.Metadata.Owner))

@@ -62,6 +62,9 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 			u.Domain + ", and delete the volume that its description names"
 	case !u.isOwned(image, owners):
 		why = fmt.Sprintf(", and that domain is not this configuration's. Detach it there (%s), or remove the domain", u.command())
+	case u.Live && u.Device.IsFolder():
+		why = ", which a running guest can't lose. Take it out of the machine's filesystems and stop the machine (running = false), or " +
+			"restart it (allow_restart = true), first"
 	case u.Stored && !u.isDisk():
 		why = ", which is no disk of QEMU's, so that only you can take it away: virsh edit " + u.Domain
 	case u.hasDeleted(image):
@@ -79,7 +82,8 @@ func (u Use) refusal(image volume.Image, owners []string) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: domain %s on host %s has %s as its disk %s%s", ErrInUse, u.Domain, u.Host, image.Name, u.Device.Key, why)
+	return fmt.Errorf("%w: domain %s on host %s has %s as its %s %s%s", ErrInUse, u.Domain, u.Host, image.Name, u.Device.Kind(),
+		u.Device.Key, why)
 }
 
 // hasDeleted reports whether the guest writes to a deleted file whose name the image has now.
@@ -99,17 +103,20 @@ func (u Use) names(image volume.Image) bool {
 		image.Binding != "" && volume.ParseBinding(u.Binding).ID == volume.ParseBinding(image.Binding).ID
 }
 
-// command is the virsh command that removes the device.
+// command is the virsh command that removes the device. None does for a filesystem.
 func (u Use) command() string {
+	if u.Device.IsFolder() {
+		return "virsh edit " + u.Domain
+	}
 	if u.Device.Drive {
 		return fmt.Sprintf("virsh change-media %s %s --eject", u.Domain, u.Device.Target)
 	}
 	return fmt.Sprintf("virsh detach-disk %s %s --persistent", u.Domain, u.Device.Target)
 }
 
-// isDisk reports whether the stored definition has it as a disk. A logical unit may also be passed through as a SCSI device.
+// isDisk reports whether the stored definition has it as a disk or filesystem. A logical unit may also be passed through as a SCSI device.
 func (u Use) isDisk() bool {
-	return u.stored != nil && u.stored.HasDisk(u.Device.Key)
+	return u.stored != nil && (u.Device.IsFolder() || u.stored.HasDisk(u.Device.Key))
 }
 
 // end unplugs the device from the running domain, then removes it from the stored definition.
@@ -122,14 +129,15 @@ func (u Use) end(ctx context.Context, h Host) error {
 	if !u.Stored {
 		return nil
 	}
-	drive, ok, err := u.stored.Drive(u.Device.Key, volume.Volume{})
-	if err != nil {
+	element := u.stored.Device
+	if u.Device.IsFolder() {
+		element = u.stored.FilesystemDevice
+	} else if drive, ok, err := u.stored.Drive(u.Device.Key, volume.Volume{}); err != nil {
 		return err
-	}
-	if ok {
+	} else if ok {
 		return h.ChangeStoredMedium(ctx, u.UUID, drive)
 	}
-	device, ok, err := u.stored.Device(u.Device.Key)
+	device, ok, err := element(u.Device.Key)
 	if err != nil || !ok {
 		return err
 	}

@@ -114,7 +114,9 @@ func (s search) usesOf(ctx context.Context, d domainxml.Definitions) (uses []Use
 			return nil, err
 		}
 		for _, f := range found {
-			i := slices.IndexFunc(uses, func(u Use) bool { return u.Device.Key == f.Device.Key })
+			i := slices.IndexFunc(uses, func(u Use) bool {
+				return u.Device.Key == f.Device.Key && u.Device.IsFolder() == f.Device.IsFolder()
+			})
 			if i < 0 {
 				i = len(uses)
 				f.live, f.stored = d.Live, d.Stored

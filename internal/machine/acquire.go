@@ -17,6 +17,20 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
+// taken are the keys of the disks, and of the filesystems with the folder of a binding, that a machine takes.
+type taken struct{ disks, folders []string }
+
+func (t taken) isEmpty() bool { return len(t.disks)+len(t.folders) == 0 }
+
+// devicesToCheck is disksToCheck, also for bound folders.
+func devicesToCheck(new taken, want domainxml.Machine, starts bool) taken {
+	if starts {
+		new.folders = want.BoundFolders()
+	}
+	new.disks = disksToCheck(new.disks, want, starts)
+	return new
+}
+
 // disksToCheck are the disks that all hosts are asked about: all disks of a machine that starts, otherwise those that are new to it.
 func disksToCheck(taken []string, want domainxml.Machine, starts bool) []string {
 	if starts {
@@ -43,10 +57,14 @@ func used(want domainxml.Machine, keys []string) (images []volume.Image) {
 	return images
 }
 
-// acquire asks all hosts whether the machine may use these disks, which its stored definition has already. Then it asks the machine's host
-// whether their files are unchanged since they were bound: a pod may have put a symbolic link in their place.
-func (m Manager) acquire(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
+// acquire asks all hosts whether the machine may use these devices, which its stored definition has already. Then it asks the machine's
+// host whether the files of disks are unchanged since they were bound: a pod may have put a symbolic link in their place.
+func (m Manager) acquire(ctx context.Context, uuid string, want domainxml.Machine, devices taken) error {
+	keys := devices.disks
 	e := guard.Request{Host: m.key, Name: want.Name, UUID: uuid, Owner: want.Metadata.Owner, Hosts: m.hosts, Images: used(want, keys)}
+	for _, key := range devices.folders {
+		e.Images = append(e.Images, want.Filesystems[key].Volume.Images...)
+	}
 	if len(e.Images) == 0 {
 		return nil
 	}

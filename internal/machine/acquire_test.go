@@ -41,7 +41,7 @@ func TestVirtualMachine_ImportedDriveStaysEmpty(t *testing.T) {
 		Volume: volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: "/seed", AccessMode: volume.ReadShared}}},
 		Device: domainxml.CDROM, Bus: "ide",
 	}}
-	stored, err := theirs.Update(want.WithTentative([]string{"hda"}))
+	stored, err := theirs.Update(want.WithTentative([]string{"hda"}, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

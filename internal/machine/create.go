@@ -109,10 +109,10 @@ func (m Manager) checkInterrupted(uuid string, is domainxml.Machine) error {
 	return err
 }
 
-// AcquireAndStart has a defined machine acquire its disks, and starts it if it is to run.
+// AcquireAndStart has a defined machine acquire its disks and folders, and starts it if it is to run.
 func (m Manager) AcquireAndStart(ctx context.Context, uuid string, want domainxml.Machine, runs bool) error {
 	want.Metadata.Owner = m.owner
-	if err := m.acquire(ctx, uuid, want, disksToCheck(nil, want, true)); err != nil {
+	if err := m.acquire(ctx, uuid, want, devicesToCheck(taken{}, want, true)); err != nil {
 		return err
 	}
 	if want.Autostart {

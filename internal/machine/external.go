@@ -112,7 +112,7 @@ func (m Manager) addJobs(ctx context.Context, uuid string, live *domainxml.Domai
 		return nil
 	}
 	for _, a := range live.Attached() {
-		if _, known := is.External[a.Key]; known || a.Drive || a.Target == "" || is.Disks[a.Key].Device == "" {
+		if _, known := is.External[a.Key]; known || a.Drive || a.IsFolder() || a.Target == "" || is.Disks[a.Key].Device == "" {
 			continue
 		}
 		job, err := m.host.BlockJob(ctx, uuid, a.Target)

@@ -237,7 +237,7 @@ func (m Manager) checkSaved(ctx context.Context, uuid string, want domainxml.Mac
 }
 
 // reconcile updates the stored definition, and an active domain, to want. The stored definition also shows other machines what this one
-// requests; if the guard refuses, it gets the former disks back.
+// requests; if the guard refuses, it gets the former disks and filesystems back.
 func (m Manager) reconcile(ctx context.Context, uuid string, at Observation, want domainxml.Machine,
 	starts bool,
 ) (now Observation, pending []string, err error) {
@@ -263,17 +263,17 @@ func (m Manager) reconcile(ctx context.Context, uuid string, at Observation, wan
 			return now, nil, err
 		}
 	}
-	taken := newDisks(was, want, live)
+	devices := taken{newDisks(was, want, live), domainxml.ChangedFolders(was, want)}
 	if len(gone.disks)+len(gone.macs) > 0 { // guests were waited for
 		m = m.afresh()
 	}
-	if err := m.redefine(ctx, uuid, want.WithTentative(taken)); err != nil {
+	if err := m.redefine(ctx, uuid, want.WithTentative(devices.disks, devices.folders)); err != nil {
 		return now, nil, err
 	}
-	if err := m.acquire(ctx, uuid, want, disksToCheck(taken, want, starts)); err != nil {
-		return now, nil, m.revertDisks(ctx, uuid, was, want, taken, live != nil, err)
+	if err := m.acquire(ctx, uuid, want, devicesToCheck(devices, want, starts)); err != nil {
+		return now, nil, m.revertDisks(ctx, uuid, was, want.RevertFolders(was, devices.folders), devices.disks, live != nil, err)
 	}
-	if len(taken) > 0 {
+	if !devices.isEmpty() {
 		if err := m.redefine(ctx, uuid, want); err != nil {
 			return now, nil, err
 		}
@@ -282,7 +282,7 @@ func (m Manager) reconcile(ctx context.Context, uuid string, at Observation, wan
 		return now, nil, nil
 	}
 	at.live = live
-	if at, pending, err = m.plugIn(ctx, uuid, at, was, want, len(taken) > 0); err != nil {
+	if at, pending, err = m.plugIn(ctx, uuid, at, was, want, !devices.isEmpty()); err != nil {
 		return now, nil, m.revert(ctx, uuid, was, want, err)
 	}
 	return at, append(pending, domainxml.PendingRemovals(was, want)...), nil

@@ -12,6 +12,11 @@ func FileVolume(name string, capacity *int64) volume.Volume {
 	return volume.Volume{Capacity: capacity, Images: []volume.Image{{Type: "file", Format: "raw", Name: name}}}
 }
 
+// FolderVolume returns a folder of the hosts, which machines share. The path must have been checked.
+func FolderVolume(name string) volume.Volume {
+	return volume.Volume{Images: []volume.Image{{Type: "dir", Format: "dir", Name: name}}}
+}
+
 // BlockVolume returns a device of the hosts. The path must have been checked.
 func BlockVolume(name string, capacity *int64) volume.Volume {
 	return volume.Volume{Capacity: capacity, Images: []volume.Image{{Type: "block", Format: "raw", Name: name}}}

@@ -109,7 +109,7 @@ func imageObject(i volume.Image, u Unknowns) attr.Value {
 	if u.Local {
 		uri, instance = types.StringUnknown(), types.StringUnknown()
 	}
-	if u.Instance && i.Type != "file" {
+	if u.Instance && i.HasInstance() {
 		instance = types.StringUnknown()
 	}
 	format := OrNull(i.Format)

@@ -18,3 +18,10 @@ func (i Image) IsRemote() bool { return i.Type == "network" || iscsiUnit(i).name
 // IsDisk reports whether the image is a disk of a host's storage pool, and not of a claim: below an overlay it is only read, by any number
 // of machines.
 func (i Image) IsDisk() bool { return i.Type == "file" && i.Binding == "" }
+
+// IsFolder reports whether the image is a folder, which machines share as a filesystem and which is no disk.
+func (i Image) IsFolder() bool { return i.Type == "dir" }
+
+// HasInstance reports whether the content of bound storage has an identity of its own: a file is known by its time and length, and a folder
+// has any content.
+func (i Image) HasInstance() bool { return i.Type != "file" && !i.IsFolder() }

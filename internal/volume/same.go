@@ -77,12 +77,22 @@ func common[T any](a, b []T, same func(x, y T) bool) bool {
 	})
 }
 
-// Overlap reports whether writing to a would change b: they are the same storage, or one is a partition of the other.
+// Overlap reports whether writing to a would change b: they are the same storage, one is a partition of the other, or one is a folder that
+// has the other.
 func Overlap(a, b Image) bool {
 	if x, y := iscsiUnit(a), iscsiUnit(b); x.name != "" && x.name == y.name && (x.part == "" || y.part == "") {
 		return true
 	}
-	return SameStorage(a, b)
+	return SameStorage(a, b) || shareHost(a, b) && (a.contains(b) || b.contains(a))
+}
+
+// contains reports whether a folder has another one, or a file, below it. A folder that is shared without a binding may have the storage
+// pools of other machines below it.
+func (i Image) contains(other Image) bool {
+	if !i.IsFolder() || other.Type == "network" || i.Binding == "" && !other.IsFolder() {
+		return false
+	}
+	return strings.HasPrefix(path.Clean(other.Name), strings.TrimSuffix(path.Clean(i.Name), "/")+"/")
 }
 
 // StorageKey is the same for the same storage as a host sees it: a file of that path may be another one on another host. Servers with

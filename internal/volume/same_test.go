@@ -158,10 +158,45 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
+// A folder that is bound has all that is below it; one that is shared without a binding only has other folders.
+func TestOverlap_Folders(t *testing.T) {
+	bound := func(i Image) Image {
+		i.Binding = "b"
+		return i
+	}
+	folder := func(name string) Image { return local("dir", name, "", "h") }
+	file := func(name string) Image { return local("file", name, "", "h") }
+	for _, c := range []struct {
+		a, b Image
+		want bool
+	}{
+		{bound(folder("/a")), bound(folder("/a")), true},
+		{bound(folder("/a")), folder("/a/"), true},
+		{bound(folder("/a")), folder("/a/b"), true},
+		{bound(folder("/a/b")), folder("/a"), true},
+		{bound(folder("/a/b")), folder("/"), true},
+		{folder("/a"), folder("/a/../a/b"), true},
+		{bound(folder("/a")), bound(folder("/ab")), false},
+		{bound(folder("/a")), bound(folder("/a/../b")), false},
+		{bound(folder("/a")), bound(file("/a/disk.img")), true},
+		{bound(folder("/a")), file("/a/disk.img"), true},
+		{folder("/a"), file("/a/disk.img"), false},
+		{folder("/a"), bound(file("/a/disk.img")), false},
+		{bound(file("/a")), bound(file("/a/disk.img")), false},
+		{bound(folder("/a")), onHosts(bound(folder("/a/b")), "other"), false},
+		{bound(folder("/")), network("nfs", "/a", Server{Host: "h"}), false},
+	} {
+		if Overlap(c.a, c.b) != c.want || Overlap(c.b, c.a) != c.want {
+			t.Errorf("%+v and %+v: want %v", c.a, c.b, c.want)
+		}
+	}
+}
+
 func FuzzSameStorage(f *testing.F) {
 	f.Add("network", "iscsi", "iqn.2001-04.com.example:Disk/01", "a", int64(0), "", "h1",
 		"network", "iscsi", "IQN.2001-04.com.example:disk/1", "b", int64(3260), "", "h2")
 	f.Add("file", "", "/a", "", int64(0), "g1", "h1", "block", "", "/a", "", int64(0), "", "h1")
+	f.Add("dir", "", "/a", "", int64(0), "", "h1", "file", "", "/a/disk.img", "", int64(0), "", "h1")
 	f.Add("network", "nbd", "x", "H", int64(0), "", "", "network", "nbd", "x", "h", int64(10809), "", "")
 	f.Fuzz(func(t *testing.T,
 		type1, protocol1, name1, server1 string, port1 int64, generation1, host1 string,
@@ -174,6 +209,11 @@ func FuzzSameStorage(f *testing.F) {
 		}
 		if SameStorage(a, b) != SameStorage(b, a) {
 			t.Errorf("not symmetric: %+v and %+v", a, b)
+		}
+		for _, binding := range []string{"", "b"} {
+			if a.Binding = binding; Overlap(a, b) != Overlap(b, a) || SameStorage(a, b) && !Overlap(a, b) {
+				t.Errorf("what overlaps is not symmetric: %+v and %+v", a, b)
+			}
 		}
 	})
 }

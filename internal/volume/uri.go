@@ -1,10 +1,12 @@
 package volume
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,14 +15,21 @@ import (
 // absolute are the protocols whose names are paths with a leading slash.
 var absolute = []string{"http", "https", "nfs"}
 
-// URI returns what an image is and where, in the spelling of QEMU and libvirt: a path, such as /srv/disk.img or /dev/sdb, rbd:pool/image,
-// or protocol://host:port/name, with the transport as in nbd+unix:///name?socket=/path. It has the first server (of RBD none), the query,
-// TLS of NBD (nbds) and, of NFS, the user and group as ?uid= and ?gid=. It is empty for an image without a name. ParseURI is its inverse.
+// ofHosts are the types of images that are no network storage.
+var ofHosts = []string{"file", "block", "dir", "volume"}
+
+// URI returns what an image is and where, in the spelling of QEMU and libvirt: a path, such as /srv/disk.img, /dev/sdb or, with a slash at
+// its end, a folder, rbd:pool/image, or protocol://host:port/name, with the transport as in nbd+unix:///name?socket=/path. It has the first
+// server (of RBD none), the query, TLS of NBD (nbds) and, of NFS, the user and group as ?uid= and ?gid=. It is empty for an image without a
+// name. ParseURI is its inverse.
 func (i Image) URI() string {
 	isPath, isDevice := strings.HasPrefix(i.Name, "/"), strings.HasPrefix(i.Name, "/dev/")
 	switch {
 	case i.Type == "network":
 		return i.networkURI()
+	case i.IsFolder() && isPath && path.Clean(i.Name) == i.Name:
+		return strings.TrimSuffix(i.Name, "/") + "/"
+	case strings.HasSuffix(i.Name, "/"): // which only a folder has without its type
 	case i.Name == "", i.Type == "block" && isDevice, i.Type == "file" && isPath && !isDevice:
 		return i.Name
 	}
@@ -101,11 +110,13 @@ func ParseURI(uri string) (Image, error) {
 	switch kind, name, _ := strings.Cut(uri, ":"); {
 	case uri == "":
 		return Image{Type: "file"}, nil
+	case strings.HasPrefix(uri, "/") && strings.HasSuffix(uri, "/"):
+		return Image{Type: "dir", Name: cmp.Or(strings.TrimSuffix(uri, "/"), "/")}, nil
 	case strings.HasPrefix(uri, "/dev/"):
 		return Image{Type: "block", Name: uri}, nil
 	case strings.HasPrefix(uri, "/"):
 		return Image{Type: "file", Name: uri}, nil
-	case kind == "file" || kind == "block" || kind == "volume":
+	case slices.Contains(ofHosts, kind):
 		return Image{Type: kind, Name: name}, nil
 	case kind == "rbd":
 		return Image{Type: "network", Protocol: "rbd", Name: name}, nil

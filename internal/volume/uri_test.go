@@ -15,6 +15,13 @@ func TestImage_URI(t *testing.T) {
 		"/dev/vg/lv":             {Type: "block", Name: "/dev/vg/lv"},
 		"block:/var/lib/x/dev":   {Type: "block", Name: "/var/lib/x/dev"},
 		"file:/dev/shm/disk.img": {Type: "file", Name: "/dev/shm/disk.img"},
+		"/mnt/claim/":            {Type: "dir", Name: "/mnt/claim"},
+		"/dev/shm/claim/":        {Type: "dir", Name: "/dev/shm/claim"},
+		"/":                      {Type: "dir", Name: "/"},
+		"dir:rel":                {Type: "dir", Name: "rel"},
+		"dir:/a/":                {Type: "dir", Name: "/a/"},
+		"file:/a/":               {Type: "file", Name: "/a/"},
+		"block:/dev/a/":          {Type: "block", Name: "/dev/a/"},
 		"volume:pool/a":          {Type: "volume", Name: "pool/a"},
 		"file:rel.img":           {Type: "file", Name: "rel.img"},
 		"file:rbd:pool/a":        {Type: "file", Name: "rbd:pool/a"},
@@ -97,6 +104,8 @@ func FuzzImage_URI(f *testing.F) {
 	f.Add("nbd", "a?b", "::1", "/run/s", "1", uint16(1))
 	f.Add("https", "/a%20", "h", "", "", uint16(0))
 	f.Add("rbd", "pool/a", "mon", "", "", uint16(0))
+	f.Add("", "/mnt/claim", "folder", "", "", uint16(0))
+	f.Add("", "/dev/a/", "", "", "", uint16(0))
 	f.Fuzz(func(t *testing.T, protocol, name, host, socket, user string, at uint16) {
 		i := Image{Type: "network", Protocol: protocol, Name: name}
 		switch protocol {
@@ -115,6 +124,9 @@ func FuzzImage_URI(f *testing.F) {
 		case "rbd":
 		default:
 			i = Image{Type: "block", Name: name}
+			if host != "" {
+				i.Type = "dir"
+			}
 			if name == "" {
 				return
 			}

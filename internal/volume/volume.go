@@ -13,9 +13,9 @@ type Volume struct {
 
 // Image is one link of the chain. Empty strings mean absent.
 type Image struct {
-	// Type is libvirt's disk source type: network, file, block or volume.
+	// Type is libvirt's disk source type: network, file, block or volume; dir for a folder that machines share, which is no disk.
 	Type string
-	// Format is QEMU's image format: raw or qcow2.
+	// Format is QEMU's image format: raw or qcow2; dir for a folder.
 	Format string
 	// Protocol is libvirt's network protocol name, such as iscsi; only for Type network.
 	Protocol string

@@ -126,6 +126,10 @@ func (r *binding) detach(ctx context.Context, state model, own privateState, key
 			shared = true
 			return true
 		}
+		// A folder above the bound one, or a disk of a pool in it, is not the binding's.
+		if u.Binding == "" && u.Image().Binding == "" && (u.Device.IsFolder() || v.Images[0].IsFolder()) {
+			return true
+		}
 		return own.isIndependent(u, state.ID.ValueString(), others)
 	}
 	uses, err := r.uses(ctx, v.Images[0], keys)

@@ -34,7 +34,9 @@ const (
 )
 
 // isDiskImage reports whether a volume is the disk.img of a filesystem.
-func isDiskImage(v volume.Volume) bool { return path.Base(v.Images[0].Name) == "disk.img" }
+func isDiskImage(v volume.Volume) bool {
+	return path.Base(v.Images[0].Name) == "disk.img" && !v.Images[0].IsFolder()
+}
 
 // prepare creates a disk.img if it is configured, and measures a volume without a known capacity. Ceph storage is opened in any case, on
 // each host that got a new key, because with a wrong one a machine would take minutes to fail. The header's format is checked unless the
@@ -59,7 +61,7 @@ func (r *binding) prepare(
 			}
 		}
 	}
-	if v.Capacity != nil {
+	if v.Capacity != nil || v.Images[0].IsFolder() {
 		return nil
 	}
 	found, key, err := r.measure(ctx, *v, hosts, diags)

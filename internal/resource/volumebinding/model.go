@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -39,6 +40,7 @@ const claimSource = "persistent_volume_claim"
 type claimModel struct {
 	tfvalue.Claim
 	CreateDiskImage types.Bool   `tfsdk:"create_disk_image"`
+	SharedFolder    types.Bool   `tfsdk:"shared_folder"`
 	Format          types.String `tfsdk:"format"`
 	UID             types.Int64  `tfsdk:"uid"`
 	GID             types.Int64  `tfsdk:"gid"`
@@ -50,6 +52,7 @@ type claimModel struct {
 func (c claimModel) Options(ctx context.Context, diags *diag.Diagnostics) claim.Options {
 	o := c.Claim.Options(ctx, diags)
 	o.Attach = c.Attach.ValueBool()
+	o.SharedFolder = c.SharedFolder.ValueBool()
 	if !c.UID.IsNull() {
 		o.User = strconv.FormatInt(c.UID.ValueInt64(), 10)
 	}
@@ -57,6 +60,15 @@ func (c claimModel) Options(ctx context.Context, diags *diag.Diagnostics) claim.
 		o.Group = strconv.FormatInt(c.GID.ValueInt64(), 10)
 	}
 	return o
+}
+
+// validate refuses what is about a disk.img in a folder that is shared itself.
+func (c claimModel) validate() error {
+	if c.SharedFolder.ValueBool() && (c.CreateDiskImage.ValueBool() || !c.Format.IsNull()) {
+		return source.Errorf("shared_folder", "machines get the volume's folder itself, and no disk.img: remove create_disk_image and "+
+			"format")
+	}
+	return nil
 }
 
 // id is the binding's UUID; known before an apply only if the provider has an owner.
@@ -134,7 +146,7 @@ func (m model) held(v volume.Volume, hosts []string, instance string) volume.Vol
 		v.Capacity = nil // the claim has the size of the filesystem only
 	}
 	top := &v.Images[0]
-	if top.Type != "file" { // a file is known by its time and length
+	if top.HasInstance() {
 		top.Generation = m.Content.ValueString()
 	}
 	top.AccessMode, top.Hosts, top.Binding = volume.AccessMode(m.AccessMode.ValueString()), hosts, instance

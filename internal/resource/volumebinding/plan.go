@@ -25,6 +25,10 @@ func (r *binding) ValidateConfig(ctx context.Context, req resource.ValidateConfi
 	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
+	if c := config.claim(ctx, &resp.Diagnostics); c != nil {
+		addSourceError(&resp.Diagnostics, "Invalid source", sourcePath.AtName(claimSource), c.validate())
+		return
+	}
 	if config.isKnown(ctx, dynamicSource) {
 		err := config.dynamic(ctx, &resp.Diagnostics).validate(ctx, &resp.Diagnostics)
 		addSourceError(&resp.Diagnostics, "Invalid source", sourcePath.AtName(dynamicSource), err)
@@ -220,7 +224,8 @@ func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagno
 	if was != nil && is != nil {
 		// After an import hosts, paths and force_block are null: the configuration's values are adopted.
 		another := !state.Hosts.IsNull() && (differs(was.MountPath, is.MountPath) || differs(was.DevicePath, is.DevicePath) ||
-			differs(was.ForceBlock, is.ForceBlock) || is.Attach.ValueBool() != was.Attach.ValueBool() && !is.Attach.IsUnknown())
+			differs(was.ForceBlock, is.ForceBlock) || differs(was.SharedFolder, is.SharedFolder) ||
+			is.Attach.ValueBool() != was.Attach.ValueBool() && !is.Attach.IsUnknown())
 		return another || differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName)
 	}
 	madeBefore, made := state.dynamic(ctx, diags), m.dynamic(ctx, diags)

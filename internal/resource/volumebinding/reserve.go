@@ -305,7 +305,8 @@ func (r *binding) checkMode(ctx context.Context, plan, state model, v volume.Vol
 		}
 		if has := u.Image().AccessMode; mode != volume.WriteExclusive && u.Live && !has.CompatibleWith(mode) {
 			return fmt.Errorf("%w: it can't become %s while %s runs with it %s, because a running machine keeps its mode. Stop that "+
-				"machine (running = false) or take the disk away from it in an apply before", guard.ErrInUse, mode, name, has)
+				"machine (running = false) or take the %s away from it in an apply before", guard.ErrInUse, mode, name, has,
+				u.Device.Kind())
 		}
 	}
 	if mode == volume.WriteExclusive && len(users) > 1 {

@@ -112,7 +112,7 @@ func checkUse(ctx context.Context, m model, found source.Resolved, diags *diag.D
 		return source.Errorf("", "%s can only be read: set access_mode to read-shared, and put a virtclaim_disk with a copy_mode over it "+
 			"where a machine has to write", top.Name)
 	}
-	if top.Format != "raw" && m.AccessMode.ValueString() == string(volume.WriteShared) {
+	if top.Format != "raw" && !top.IsFolder() && m.AccessMode.ValueString() == string(volume.WriteShared) {
 		return source.Errorf("format", "a %s image can't be bound write-shared: each machine would keep a copy of its tables. %s",
 			top.Format,
 			image.Convert(top.Format, "raw"))

@@ -122,8 +122,9 @@ func claimAttribute() schema.SingleNestedAttribute {
 		},
 		"mount_path": tfvalue.Optional("Folder at which the hosts of the binding have a Filesystem volume mounted. Several hosts only " +
 			"with a shared filesystem (NFS, CephFS, a claim that is ReadWriteMany): one on a device, such as ext4 on iSCSI, is corrupted " +
-			"if two hosts mount it. The machine gets `disk.img` in that folder. Works with every type of PersistentVolume; required if " +
-			"QEMU can't open the volume itself. May have fields of the PersistentVolume in braces, as `device_path`."),
+			"if two hosts mount it. The machine gets `disk.img` in that folder, or the folder itself with `shared_folder`. Works with " +
+			"every type of PersistentVolume; required if QEMU can't open the volume itself. May have fields of the PersistentVolume in " +
+			"braces, as `device_path`."),
 		"device_path": tfvalue.Optional("Device as which the hosts of the binding have a Block volume, below `/dev/`, with fields of the " +
 			"PersistentVolume in braces (kubectl's JSONPath): `/dev/longhorn/{.spec.csi.volumeHandle}`. Works with every type of " +
 			"PersistentVolume. Each host is asked whether it has that device in the volume's size and, where it knows them, with the " +
@@ -134,6 +135,11 @@ func claimAttribute() schema.SingleNestedAttribute {
 				"(`kubernetes_node`): by a pod of `kubernetes.volume_image` on each, which does nothing, has the name `virtclaim-hold-` " +
 				"and a hash, and stays until the binding is destroyed. Works with every driver whose volumes kubelet mounts; on several " +
 				"hosts with claims that are ReadWriteMany. Needs the provider's `owner`. Instead of `mount_path`.",
+		},
+		"shared_folder": schema.BoolAttribute{
+			Optional: true, MarkdownDescription: "Bind the filesystem of a Filesystem volume itself instead of its `disk.img`, for " +
+				"`filesystems` of machines. Needs a volume that the hosts have as a folder: one of the type local or hostPath, or any with " +
+				"`mount_path`. Conflicts with `create_disk_image` and `format`.",
 		},
 		"create_disk_image": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Create `disk.img` if a Filesystem volume has none: raw, sparse, with the claim's " +

@@ -40,6 +40,12 @@ var needs = map[string]claim.Need{
 	"rbd-csi-monitors":           {Options: claim.Options{Monitors: []string{"v1:198.51.100.1", "[2001:db8::9]:6790"}}},
 	"rbd-csi-static-monitors":    {Options: claim.Options{Monitors: []string{"198.51.100.1"}}},
 	"rbd-csi-configmap":          {Options: claim.Options{ConfigMap: claim.ConfigMapRef{Namespace: "storage", Name: "clusters", Key: "list.json"}}},
+	"hostpath-shared":            {Options: claim.Options{SharedFolder: true}},
+	"iscsi-mounted-shared":       {Options: claim.Options{SharedFolder: true, MountPath: "/mnt/golden"}},
+	"nfs-shared":                 {Options: claim.Options{SharedFolder: true}},
+	"local-block-shared":         {Options: claim.Options{SharedFolder: true}},
+	"iscsi-block-shared":         {Options: claim.Options{SharedFolder: true, DevicePath: "/dev/sdb"}},
+	"hostpath-file-shared":       {Options: claim.Options{SharedFolder: true}},
 	"hostpath-two-hosts":         {Nodes: []string{"a", "b"}},
 
 	"rbd-csi-mapped":  device(`/dev/rbd/{.spec.csi.volumeAttributes.pool}/{.spec.csi.volumeAttributes.imageName}`),
@@ -187,10 +193,13 @@ func deviceXML(v volume.Volume, mode volume.AccessMode) (string, error) {
 	if auth := v.Images[0].Auth; auth != nil {
 		v.Images[0].Auth = &volume.Auth{Type: auth.Type, Username: auth.Username, SecretUUID: "5f0c6f1e-58f5-5c80-9b57-0d3a2f6f8a11"}
 	}
-	text, err := domainxml.Build(domainxml.Machine{
-		Name: "m", VCPUs: 1, Memory: 1 << 17, DomainType: "kvm",
-		Disks: map[string]domainxml.Disk{"disk": {Volume: v, Bus: "virtio"}},
-	})
+	m := domainxml.Machine{Name: "m", VCPUs: 1, Memory: 1 << 17, DomainType: "kvm"}
+	if v.Images[0].IsFolder() {
+		m.Filesystems = map[string]domainxml.Filesystem{"disk": {Source: v.Images[0].Name, Target: "disk", Driver: domainxml.VirtioFS, Volume: v}}
+	} else {
+		m.Disks = map[string]domainxml.Disk{"disk": {Volume: v, Bus: "virtio"}}
+	}
+	text, err := domainxml.Build(m)
 	if err != nil {
 		return "", err
 	}
@@ -199,6 +208,9 @@ func deviceXML(v volume.Volume, mode volume.AccessMode) (string, error) {
 		return "", err
 	}
 	element, ok, err := d.Device("disk")
+	if v.Images[0].IsFolder() {
+		element, ok, err = d.FilesystemDevice("disk")
+	}
 	if err == nil && !ok {
 		err = errors.New("there is no device")
 	}

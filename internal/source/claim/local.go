@@ -26,7 +26,7 @@ func (q request) local() (location, error) {
 		return location{}, source.Errorf("", "the PersistentVolume %s has volumeMode Filesystem, but its path %s is a device: "+
 			"mount it on the host and say where with mount_path, or use a claim and a volume with volumeMode Block", q.pv.Name, path)
 	}
-	return fileIn(path), nil
+	return q.inFolder(path), nil
 }
 
 // hostPath translates the type hostPath: a folder that is different on each host, or the disk.img in it.
@@ -43,7 +43,7 @@ func (q request) hostPath() (location, error) {
 			return location{}, err
 		}
 	}
-	found := fileIn(path)
+	found := q.inFolder(path)
 	found.oneHost = true
 	return found, nil
 }
@@ -61,7 +61,7 @@ func (q request) democraticHostPath() (location, error) {
 	if err != nil {
 		return location{}, q.ofVolume("path", err)
 	}
-	found := fileIn(path)
+	found := q.inFolder(path)
 	found.oneHost = true
 	return found, nil
 }
@@ -70,6 +70,10 @@ func (q request) democraticHostPath() (location, error) {
 func (q request) folderOfType(path string, kind corev1.HostPathType) (string, error) {
 	switch kind {
 	case corev1.HostPathFile, corev1.HostPathFileOrCreate:
+		if q.options.SharedFolder { // what else is beside the file is not the claim's
+			return "", source.Errorf(sharedAttribute, "the path %s of the PersistentVolume %s is a file and no folder (its type is %s): "+
+				"remove shared_folder", path, q.pv.Name, kind)
+		}
 		if folder, ok := strings.CutSuffix(path, diskImage); ok && folder != "" {
 			return folder, nil
 		}

@@ -45,7 +45,7 @@ func (q request) folder() error {
 	return nil
 }
 
-// mounted returns the disk.img in the folder where every host has the volume mounted, for volumes of any type.
+// mounted returns what machines get of the folder where every host has the volume mounted, for volumes of any type.
 func (q request) mounted() (location, error) {
 	path, err := q.expand(mountPathAttribute, strings.TrimSuffix(q.options.MountPath, "/"))
 	if err != nil {
@@ -74,14 +74,26 @@ func (q request) mountedAt(attribute, path string) (location, error) {
 	case q.options.ForceBlock:
 		return location{}, source.Errorf(forceBlockAttribute, "conflicts with %s: the volume has a filesystem, or it has none", attribute)
 	}
-	found := fileIn(path)
+	found := q.inFolder(path)
 	found.oneMount = !q.isSharedFilesystem() && !isReadOnly(q.pv)
 	return found, nil
 }
 
-// fileIn returns the disk.img in a folder of the hosts.
-func fileIn(folder string) location {
+// inFolder returns the disk.img in a folder of the hosts, or the folder itself if machines share it.
+func (q request) inFolder(folder string) location {
+	if q.options.SharedFolder {
+		return location{volume: source.FolderVolume(folder)}
+	}
 	return location{volume: source.FileVolume(join(folder), nil), diskImage: true}
+}
+
+// checkFolder refuses a volume that machines can't share, because the hosts don't have it as a folder.
+func (q request) checkFolder(found location) error {
+	if q.options.SharedFolder && !found.volume.Images[0].IsFolder() {
+		return source.Errorf(sharedAttribute, "the hosts have no folder of the PersistentVolume %s of the %s, which QEMU opens itself "+
+			"over the network: mount it on them, and say where with mount_path", q.pv.Name, refOf(q.claim))
+	}
+	return nil
 }
 
 // ofVolume adds the part of the PersistentVolume that an error is about.

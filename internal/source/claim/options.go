@@ -8,6 +8,7 @@ const (
 	mountPathAttribute  = "mount_path"
 	devicePathAttribute = "device_path"
 	attachAttribute     = "attach"
+	sharedAttribute     = "shared_folder"
 	monitorsAttribute   = "monitors"
 	configMapAttribute  = "ceph_config_map"
 	userAttribute       = "uid"
@@ -22,6 +23,8 @@ type Options struct {
 	MountPath, DevicePath string
 	// Attach has Kubernetes mount a Filesystem volume on each host, which is a node of the cluster.
 	Attach bool
+	// SharedFolder gives machines the folder of a Filesystem volume instead of the disk.img in it.
+	SharedFolder bool
 	// User and Group are the numeric identity that QEMU opens an NFS volume with; empty for root.
 	User, Group string
 	// Monitors replace the monitors of a Ceph volume, which hosts often can't reach; they have the forms of source.ParseMonitors.
@@ -51,6 +54,10 @@ func (q request) check() error {
 	}
 	if q.options.Attach && (q.options.MountPath != "" || q.options.DevicePath != "") {
 		return source.Errorf(attachAttribute, "conflicts with mount_path and device_path: Kubernetes mounts it, or the hosts have it")
+	}
+	if q.options.SharedFolder && (q.isBlock() || q.options.ForceBlock || q.options.DevicePath != "") {
+		return source.Errorf(sharedAttribute, "machines can share the folder of a volume with volumeMode Filesystem, but no device: use "+
+			"such a claim, without force_block and device_path")
 	}
 	if (q.options.User != "" || q.options.Group != "") && (!isNFS(q.pv) || q.options.isOnHosts()) {
 		return source.Errorf(userAttribute, "the PersistentVolume %s is not opened by QEMU's NFS client, which alone takes a uid and a "+

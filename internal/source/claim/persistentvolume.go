@@ -45,6 +45,9 @@ func (q request) locate(ctx context.Context, r ObjectReader) (location, error) {
 		return location{}, err
 	}
 	found, err := q.translate(ctx, r)
+	if err == nil {
+		err = q.checkFolder(found)
+	}
 	if err != nil {
 		return location{}, err
 	}

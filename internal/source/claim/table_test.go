@@ -85,6 +85,7 @@ func optionsOf(o claim.Options) string {
 	add(o.MountPath != "", "mount_path = %q", o.MountPath)
 	add(o.Attach, "attach = %v", true)
 	add(o.DevicePath != "", "device_path = %q", o.DevicePath)
+	add(o.SharedFolder, "shared_folder = %v", true)
 	add(len(o.Monitors) > 0, "monitors = %q", o.Monitors)
 	add(o.User != "", "uid = %s", o.User)
 	add(o.Group != "", "gid = %s", o.Group)
