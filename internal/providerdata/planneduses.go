@@ -89,6 +89,8 @@ func (u PlannedUse) conflict(other PlannedUse) (summary, detail string) {
 	}
 	remedy := "Take it away from one, bind it read-shared, or give each machine a copy of its own (virtclaim_disk with a copy_mode)."
 	switch {
+	case u.Image.IsFolder() || other.Image.IsFolder():
+		remedy = "Take it away from one, or bind it write-shared or read-shared (access_mode of its virtclaim_volume_binding)."
 	case u.Image.IsDisk() && u.Image.Binding == "":
 		remedy = "Take it away from one, or make another disk for it."
 	case u.Depth > 0 && other.Depth > 0:

@@ -73,8 +73,11 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 		plan = plan.asStays(state)
 	}
 	r.settleDevices(ctx, &plan, state, given, &resp.Diagnostics)
+	plan.settleFilesystems(given)
 	plan.warnOfBootDisk(state, &resp.Diagnostics)
-	resp.Diagnostics.Append(tfvalue.SetAttributes(ctx, &resp.Plan, map[string]attr.Value{"disks": plan.Disks})...)
+	resp.Diagnostics.Append(tfvalue.SetAttributes(ctx, &resp.Plan, map[string]attr.Value{
+		"disks": plan.Disks, "filesystems": plan.Filesystems,
+	})...)
 	if !r.Provider.Ready() {
 		return
 	}
@@ -133,7 +136,14 @@ func (r *virtualMachine) checkOthers(plan model, diags *diag.Diagnostics) {
 		return
 	}
 	by := "machine " + plan.Host.ValueString() + "/" + plan.Name.ValueString()
-	disks := plan.disks()
+	disks, filesystems := plan.disks(), plan.filesystems()
+	for _, key := range slices.Sorted(maps.Keys(filesystems)) {
+		for _, i := range filesystems[key].folder(diags).Images {
+			if !r.Provider.RecordPlannedUse(providerdata.PlannedUse{By: by, Image: i}, filesystemPath(key).AtName("volume"), diags) {
+				return
+			}
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
 		v, _, found := tfvalue.VolumeFrom(disks[key].Volume)
 		diags.Append(found...)

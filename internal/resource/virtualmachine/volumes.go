@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -36,8 +37,8 @@ func checkDisks(_ context.Context, m model, diags *diag.Diagnostics) {
 					"virtclaim_disk.", key))
 			continue
 		}
-		checkHost(key, m.Host.ValueString(), v, diags)
-		checkMode(key, v, diags)
+		checkHost(diskPath(key), "Disk "+key, m.Host.ValueString(), v, diags)
+		checkMode(diskPath(key), "Disk "+key, v, diags)
 		checkShared(key, v, diags)
 		checkReadOnly(key, disks[key], v, diags)
 		checkMedium(key, disks[key], v, diags)
@@ -50,12 +51,12 @@ func checkDisks(_ context.Context, m model, diags *diag.Diagnostics) {
 	}
 }
 
-func checkHost(key, host string, v volume.Volume, diags *diag.Diagnostics) {
+func checkHost(at path.Path, what, host string, v volume.Volume, diags *diag.Diagnostics) {
 	for _, i := range v.Images {
 		if !slices.Contains(i.Hosts, host) {
-			diags.AddAttributeError(diskPath(key).AtName("volume"), "Host not in the binding",
-				fmt.Sprintf("Disk %s uses %s, which is bound for the hosts %s, not for %s. Add %s to the hosts of the binding.",
-					key, i.Name, strings.Join(i.Hosts, ", "), host, host))
+			diags.AddAttributeError(at.AtName("volume"), "Host not in the binding",
+				fmt.Sprintf("%s uses %s, which is bound for the hosts %s, not for %s. Add %s to the hosts of the binding.",
+					what, i.Name, strings.Join(i.Hosts, ", "), host, host))
 		}
 	}
 }
@@ -143,14 +144,14 @@ func writtenElsewhere(a, b volume.Volume) *volume.Image {
 }
 
 // checkMode refuses an image without an access mode: the guard could not protect it.
-func checkMode(key string, v volume.Volume, diags *diag.Diagnostics) {
+func checkMode(at path.Path, what string, v volume.Volume, diags *diag.Diagnostics) {
 	for _, i := range v.Images {
 		switch i.AccessMode {
 		case volume.WriteExclusive, volume.WriteShared, volume.ReadShared:
 		default:
-			diags.AddAttributeError(diskPath(key).AtName("volume"), "A volume without an access mode",
-				fmt.Sprintf("Disk %s uses %s, whose access_mode is %q. Take the volume from a virtclaim_volume_binding or a "+
-					"virtclaim_disk, or write write-exclusive, write-shared or read-shared.", key, i.Name, i.AccessMode))
+			diags.AddAttributeError(at.AtName("volume"), "A volume without an access mode",
+				fmt.Sprintf("%s uses %s, whose access_mode is %q. Take the volume from a virtclaim_volume_binding or a "+
+					"virtclaim_disk, or write write-exclusive, write-shared or read-shared.", what, i.Name, i.AccessMode))
 		}
 	}
 }
