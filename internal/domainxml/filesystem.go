@@ -45,7 +45,7 @@ func (f Filesystem) sameDevice(want Filesystem) bool {
 	return f.Source == want.Source && f.Target == want.Target && f.Driver == want.Driver && f.ReadOnly == want.ReadOnly
 }
 
-// image is the folder as storage. What is bound to nothing is for whoever shares it.
+// image is the folder as storage. What is bound to nothing is for anyone that shares it.
 func (f Filesystem) image() volume.Image {
 	switch {
 	case len(f.Volume.Images) > 0:

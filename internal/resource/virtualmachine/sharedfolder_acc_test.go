@@ -61,7 +61,8 @@ resource "virtclaim_volume_binding" "data" {
 	wrote := func(boots int, names ...string) func(*terraform.State) error {
 		return func(*terraform.State) error {
 			for _, name := range names {
-				acctest.Contains(t, consoles[name].AwaitN(t, "WROTE", boots), "SHARED hello from the claim")
+				consoles[name].AwaitN(t, "SHARED hello from the claim", boots)
+				consoles[name].AwaitN(t, "WROTE", boots)
 				if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != "from the guest\n" {
 					t.Errorf("machine %s wrote %q (%v)", name, text, err)
 				}
@@ -85,6 +86,10 @@ resource "virtclaim_volume_binding" "data" {
 		ProtoV6ProviderFactories: acctest.Factories(),
 		Steps: []resource.TestStep{
 			{
+				Config:      binding("data", "write-exclusive") + sharer("web") + sharer("db"),
+				ExpectError: regexp.MustCompile(`(?s)Two machines on the same storage.*machine\s+host-a/`),
+			},
+			{
 				PreConfig:   virsh("define", theirs),
 				Config:      binding("data", "write-exclusive") + sharer("web"),
 				ExpectError: regexp.MustCompile(`(?s)domain\s+theirs.*as\s+its\s+filesystem\s+tag`),
@@ -102,9 +107,9 @@ resource "virtclaim_volume_binding" "data" {
 				ResourceName: "virtclaim_virtual_machine.web", ImportState: true, ImportStateVerify: true,
 				ImportStateVerifyIgnore: []string{"force_stop", "timeouts"},
 			},
-			{
+			{ // a machine of its owner may be about to lose it, and is waited for
 				Config:      binding("data", "write-exclusive") + sharer("web") + sharer("db"),
-				ExpectError: regexp.MustCompile(`(?s)Two machines on the same storage.*machine\s+host-a/`),
+				ExpectError: regexp.MustCompile(`(?s)domain\s+web\s+on\s+host\s+host-a\s+runs\s+with\s+it\s+as\s+its\s+filesystem\s+data`),
 			},
 			{
 				Config: binding("data-2", "write-exclusive") + sharer("web"),
