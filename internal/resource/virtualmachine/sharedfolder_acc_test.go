@@ -107,10 +107,6 @@ resource "virtclaim_volume_binding" "data" {
 				ResourceName: "virtclaim_virtual_machine.web", ImportState: true, ImportStateVerify: true,
 				ImportStateVerifyIgnore: []string{"force_stop", "timeouts"},
 			},
-			{ // a machine of its owner may be about to lose it, and is waited for
-				Config:      binding("data", "write-exclusive") + sharer("web") + sharer("db"),
-				ExpectError: regexp.MustCompile(`(?s)domain\s+web\s+on\s+host\s+host-a\s+runs\s+with\s+it\s+as\s+its\s+filesystem\s+data`),
-			},
 			{
 				Config: binding("data-2", "write-exclusive") + sharer("web"),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
