@@ -23,12 +23,12 @@ type taken struct{ disks, folders []string }
 func (t taken) isEmpty() bool { return len(t.disks)+len(t.folders) == 0 }
 
 // devicesToCheck is disksToCheck, also for bound folders.
-func devicesToCheck(new taken, want domainxml.Machine, starts bool) taken {
+func devicesToCheck(gained taken, want domainxml.Machine, starts bool) taken {
 	if starts {
-		new.folders = want.BoundFolders()
+		gained.folders = want.BoundFolders()
 	}
-	new.disks = disksToCheck(new.disks, want, starts)
-	return new
+	gained.disks = disksToCheck(gained.disks, want, starts)
+	return gained
 }
 
 // disksToCheck are the disks that all hosts are asked about: all disks of a machine that starts, otherwise those that are new to it.

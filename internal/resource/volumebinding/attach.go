@@ -216,9 +216,9 @@ func (r *binding) refreshAttached(ctx context.Context, state *model, diags *diag
 		is, failed := a.isThere(ctx)
 		if err = errors.Join(err, failed); failed == nil && !is {
 			state.Attached = types.BoolValue(false)
-			diags.AddAttributeWarning(attachPath, "The volume is not mounted", fmt.Sprintf("Host %s does not have the volume of binding %s "+
-				"that its pod %s/%s has, as after a restart of the host. An apply mounts it again; until then no machine can be started "+
-				"with it.", a.host.Key, state.Name.ValueString(), a.pod.Namespace, a.pod.Name()))
+			diags.AddAttributeWarning(attachPath, "The volume is not mounted", fmt.Sprintf("Host %s does not have the volume of binding "+
+				"%s that its pod %s/%s has, as after a restart of the host. An apply mounts it again; until then no machine can be "+
+				"started with it.", a.host.Key, state.Name.ValueString(), a.pod.Namespace, a.pod.Name()))
 		}
 	}
 	if err != nil {

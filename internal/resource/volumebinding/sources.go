@@ -138,8 +138,8 @@ func claimAttribute() schema.SingleNestedAttribute {
 		},
 		"shared_folder": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Bind the filesystem of a Filesystem volume itself instead of its `disk.img`, for " +
-				"`filesystems` of machines. Needs a volume that the hosts have as a folder: one of the type local or hostPath, or any with " +
-				"`mount_path`. Conflicts with `create_disk_image` and `format`.",
+				"`filesystems` of machines. Needs a volume that the hosts have as a folder: one of the type local or hostPath, or any " +
+				"with `attach` or `mount_path`. Conflicts with `create_disk_image` and `format`.",
 		},
 		"create_disk_image": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Create `disk.img` if a Filesystem volume has none: raw, sparse, with the claim's " +

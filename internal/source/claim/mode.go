@@ -91,7 +91,7 @@ func (q request) inFolder(folder string) location {
 func (q request) checkFolder(found location) error {
 	if q.options.SharedFolder && !found.volume.Images[0].IsFolder() {
 		return source.Errorf(sharedAttribute, "the hosts have no folder of the PersistentVolume %s of the %s, which QEMU opens itself "+
-			"over the network: mount it on them, and say where with mount_path", q.pv.Name, refOf(q.claim))
+			"over the network: have it mounted there (attach = true), or mount it and say where with mount_path", q.pv.Name, refOf(q.claim))
 	}
 	return nil
 }
