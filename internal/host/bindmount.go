@@ -41,7 +41,7 @@ func (h *Host) BindMount(ctx context.Context, below, target string) error {
 		case !ok:
 			return fmt.Errorf("%s: %w", below, ErrNotMounted)
 		case b.shows(seen, from):
-			return nil
+			return b.end(l)
 		}
 		if err := b.remove(l); err != nil { // another mount
 			return err

@@ -140,32 +140,46 @@ func (k inspection) volume() libvirt.StorageVol {
 	return libvirt.StorageVol{Pool: k.name, Name: inspectBound, Key: k.target()}
 }
 
-// open defines the pool, which has one user at a time: libvirt refuses a second pool of its name.
+// open defines the pool.
 func (k inspection) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
+	err = takePool(ctx, l, k.name,
+		func() (err error) { p, err = k.define(l); return err },
+		func(left libvirt.StoragePool) error {
+			if err := k.close(l, left, nil); !errors.Is(err, errDisturbed) {
+				return err
+			}
+			return nil
+		})
+	return p, err
+}
+
+// takePool has define define a pool, which has one user at a time: libvirt refuses a second one of its name. One that has been there for
+// longer than inspectTime was left by an interrupted user, and is ended.
+func takePool(ctx context.Context, l *libvirt.Libvirt, name string, define func() error, end func(libvirt.StoragePool) error) error {
 	var seen libvirt.UUID
 	for deadline := time.Now(); ; {
-		if p, err = k.define(l); err == nil {
-			break
+		err := define()
+		if err == nil {
+			return nil
 		}
-		other, failed := l.StoragePoolLookupByName(k.name)
-		if failed != nil && !isCode(failed, libvirt.ErrNoStoragePool) {
-			return p, errors.Join(err, failed)
-		}
-		if failed == nil && other.UUID != seen { // each inspection has its own inspectTime
+		other, failed := l.StoragePoolLookupByName(name)
+		switch {
+		case isCode(failed, libvirt.ErrNoStoragePool): // its user has just ended
+		case failed != nil:
+			return errors.Join(err, failed)
+		case other.UUID != seen: // each user has its own inspectTime
 			seen, deadline = other.UUID, time.Now().Add(inspectTime)
-		}
-		if failed == nil && time.Now().After(deadline) {
-			if err := k.close(l, other, nil); err != nil && !errors.Is(err, errDisturbed) {
-				return p, err
+		case time.Now().After(deadline):
+			if err := end(other); err != nil {
+				return err
 			}
 		}
 		select {
 		case <-time.After(busyPause):
 		case <-ctx.Done():
-			return p, context.Cause(ctx)
+			return errors.Join(err, context.Cause(ctx))
 		}
 	}
-	return p, nil
 }
 
 // define defines the pool, whose folder, once built, is only accessible for the host's root.

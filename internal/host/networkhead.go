@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
@@ -85,7 +84,8 @@ func (k look) open(ctx context.Context, l *libvirt.Libvirt, n int64) error {
 	if err != nil {
 		return err
 	}
-	if err := k.define(ctx, l, xml); err != nil {
+	define := func() error { _, err := l.StoragePoolDefineXML(xml, 0); return err }
+	if err := takePool(ctx, l, k.name, define, func(left libvirt.StoragePool) error { return endLook(l, left) }); err != nil {
 		return err
 	}
 	if err := l.StoragePoolCreate(k.pool(), libvirt.StoragePoolCreateWithBuild); err != nil {
@@ -100,34 +100,6 @@ func (k look) open(ctx context.Context, l *libvirt.Libvirt, n int64) error {
 		_, err = l.StorageVolCreateXML(k.pool(), file, 0)
 	}
 	return err
-}
-
-// define defines the pool. libvirt refuses a second one of its name.
-func (k look) define(ctx context.Context, l *libvirt.Libvirt, xml string) error {
-	var seen libvirt.UUID
-	for deadline := time.Now(); ; {
-		_, err := l.StoragePoolDefineXML(xml, 0)
-		if err == nil {
-			return nil
-		}
-		other, failed := l.StoragePoolLookupByName(k.name)
-		switch {
-		case isCode(failed, libvirt.ErrNoStoragePool) && seen != (libvirt.UUID{}): // the other look has just ended
-		case failed != nil:
-			return errors.Join(err, failed)
-		case other.UUID != seen: // each look has its own inspectTime
-			seen, deadline = other.UUID, time.Now().Add(inspectTime)
-		case time.Now().After(deadline):
-			if err := endLook(l, other); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-time.After(busyPause):
-		case <-ctx.Done():
-			return errors.Join(err, context.Cause(ctx))
-		}
-	}
 }
 
 // endLook removes a pool with its folder, if it is there.

@@ -30,9 +30,8 @@ type Config struct {
 
 // Registry has the hosts of one configuration, by key.
 type Registry struct {
-	hosts           map[string]*Host
-	nodes, kubelets map[string]string
-	storage         map[string]map[string]string
+	hosts   map[string]*Host
+	configs map[string]Config
 
 	meeting sync.Mutex
 	met     map[identity]string
@@ -43,10 +42,7 @@ type identity struct{ uuid, name, uri string }
 
 // NewRegistry opens no connection. Every URI must be accepted by ValidateURI; others fail when they are dialled.
 func NewRegistry(configs map[string]Config) *Registry {
-	f := &Registry{
-		hosts: map[string]*Host{}, nodes: map[string]string{}, kubelets: map[string]string{}, storage: map[string]map[string]string{},
-		met: map[identity]string{},
-	}
+	f := &Registry{hosts: map[string]*Host{}, configs: configs, met: map[identity]string{}}
 	for key, c := range configs {
 		uri, err := url.Parse(c.URI)
 		if err != nil {
@@ -54,7 +50,6 @@ func NewRegistry(configs map[string]Config) *Registry {
 		}
 		timeout := cmp.Or(c.ConnectTimeout, dialTimeout)
 		f.hosts[key] = &Host{Key: key, uri: uri, timeout: timeout, registry: f, events: watcher{uri: uri, timeout: timeout}}
-		f.nodes[key], f.kubelets[key], f.storage[key] = cmp.Or(c.Node, key), cmp.Or(c.Kubelet, "/var/lib/kubelet"), c.Storage
 	}
 	return f
 }
@@ -74,13 +69,15 @@ func (f *Registry) Host(key string) (*Host, error) {
 func (f *Registry) Keys() []string { return slices.Sorted(maps.Keys(f.hosts)) }
 
 // Node is the Kubernetes node that corresponds to a host.
-func (f *Registry) Node(key string) string { return f.nodes[key] }
+func (f *Registry) Node(key string) string { return cmp.Or(f.configs[key].Node, key) }
 
 // Kubelet is the root directory of the kubelet of a host.
-func (f *Registry) Kubelet(key string) string { return f.kubelets[key] }
+func (f *Registry) Kubelet(key string) string {
+	return cmp.Or(f.configs[key].Kubelet, "/var/lib/kubelet")
+}
 
 // Storage are the storage pools of a host by usage type.
-func (f *Registry) Storage(key string) map[string]string { return f.storage[key] }
+func (f *Registry) Storage(key string) map[string]string { return f.configs[key].Storage }
 
 // Close closes all connections.
 func (f *Registry) Close() {

@@ -118,26 +118,15 @@ func (p Pod) Explain(ctx context.Context, pod *corev1.Pod, err error) error {
 		err = fmt.Errorf("%w; its last event: %q", err, event)
 	}
 	if lines := p.Cluster.LastLines(ctx, pod.Namespace, pod.Name, p.Container, 5); lines != "" {
-		err = fmt.Errorf("%w; its last lines: %.2000q", err, p.redacted(ctx, lines))
+		for _, key := range p.Confidential {
+			s, failed := p.Cluster.Secret(ctx, p.Namespace, p.Name)
+			if failed == nil && len(s.Data[key]) > 0 {
+				lines = strings.ReplaceAll(lines, string(s.Data[key]), "***")
+			}
+		}
+		err = fmt.Errorf("%w; its last lines: %.2000q", err, lines)
 	}
 	return err
-}
-
-// redacted is a text without what is confidential.
-func (p Pod) redacted(ctx context.Context, text string) string {
-	if len(p.Confidential) == 0 {
-		return text
-	}
-	s, err := p.Cluster.Secret(ctx, p.Namespace, p.Name)
-	if err != nil {
-		return text
-	}
-	for _, key := range p.Confidential {
-		if value := string(s.Data[key]); value != "" {
-			text = strings.ReplaceAll(text, value, "***")
-		}
-	}
-	return text
 }
 
 // Remove removes the pod and its Secret, if it has one, and waits until the container has ended.

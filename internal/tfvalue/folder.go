@@ -10,16 +10,17 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// NoFolder returns a validator that refuses the volume of a shared folder where the volume of a disk is expected.
-func NoFolder() validator.Object { return noFolder{} }
+// NoFolder refuses the volume of a shared folder where that of a disk is expected.
+type NoFolder struct{}
 
-type noFolder struct{}
+// Description describes the other volumes.
+func (NoFolder) Description(context.Context) string { return "a volume that is no folder" }
 
-func (noFolder) Description(context.Context) string { return "a volume that is no folder" }
+// MarkdownDescription describes the other volumes.
+func (n NoFolder) MarkdownDescription(ctx context.Context) string { return n.Description(ctx) }
 
-func (n noFolder) MarkdownDescription(ctx context.Context) string { return n.Description(ctx) }
-
-func (noFolder) ValidateObject(_ context.Context, req validator.ObjectRequest, resp *validator.ObjectResponse) {
+// ValidateObject refuses a volume with a folder.
+func (NoFolder) ValidateObject(_ context.Context, req validator.ObjectRequest, resp *validator.ObjectResponse) {
 	v, _, diags := VolumeFrom(req.ConfigValue)
 	resp.Diagnostics.Append(diags...)
 	if n := slices.IndexFunc(v.Images, volume.Image.IsFolder); n >= 0 {

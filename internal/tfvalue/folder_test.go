@@ -22,7 +22,7 @@ func TestNoFolder(t *testing.T) {
 		"what is not known": {tfvalue.UnknownVolume(), false},
 	} {
 		var resp validator.ObjectResponse
-		tfvalue.NoFolder().ValidateObject(t.Context(), validator.ObjectRequest{ConfigValue: c.value}, &resp)
+		(tfvalue.NoFolder{}).ValidateObject(t.Context(), validator.ObjectRequest{ConfigValue: c.value}, &resp)
 		if resp.Diagnostics.HasError() != c.refused {
 			t.Errorf("%s: %v", name, resp.Diagnostics)
 		}

@@ -30,7 +30,7 @@ const (
 func sourceAttribute() schema.Attribute {
 	children := map[string]schema.Attribute{
 		fromVolume: schema.ObjectAttribute{
-			Optional: true, AttributeTypes: tfvalue.VolumeTypes, Validators: []validator.Object{tfvalue.NoFolder()},
+			Optional: true, AttributeTypes: tfvalue.VolumeTypes, Validators: []validator.Object{tfvalue.NoFolder{}},
 			MarkdownDescription: "The master: the `volume` of a `virtclaim_volume_binding` or of another `virtclaim_disk` of the same " +
 				"host. Requires `copy_mode`.",
 		},

@@ -37,7 +37,7 @@ func disksAttributes() map[string]schema.Attribute {
 func diskAttributes() map[string]schema.Attribute {
 	all := tuningAttributes()
 	all["volume"] = schema.ObjectAttribute{
-		Optional: true, AttributeTypes: tfvalue.VolumeTypes, Validators: []validator.Object{tfvalue.NoFolder()},
+		Optional: true, AttributeTypes: tfvalue.VolumeTypes, Validators: []validator.Object{tfvalue.NoFolder{}},
 		MarkdownDescription: "The volume, from a `virtclaim_volume_binding` or a `virtclaim_disk`. Changing it never replaces the " +
 			"machine: in a running machine the old volume is unplugged and the new one plugged in. Only a `cdrom` or a `floppy` may " +
 			"have none.",

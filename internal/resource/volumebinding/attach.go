@@ -177,22 +177,21 @@ func (r *binding) unattach(ctx context.Context, state model, keys []string, diag
 }
 
 // remove unmounts the volume, and then removes the pod: Kubernetes detaches what nothing has mounted. The mount is kept for another
-// binding on the same host; the last of two that end at once finds no other.
+// binding on the same host; of two that end at once, the last finds no other.
 func (a attached) remove(ctx context.Context) error {
-	others, err := a.others(ctx)
-	if err == nil && !others {
-		err = a.host.EndBindMount(ctx, a.folder)
+	for range 2 {
+		others, err := a.others(ctx)
+		if err == nil && !others {
+			err = a.host.EndBindMount(ctx, a.folder)
+		}
+		if err == nil {
+			err = a.pod.Remove(ctx)
+		}
+		if err != nil || !others {
+			return err
+		}
 	}
-	if err == nil {
-		err = a.pod.Remove(ctx)
-	}
-	if err != nil || !others {
-		return err
-	}
-	if others, err = a.others(ctx); err == nil && !others {
-		err = a.host.EndBindMount(ctx, a.folder)
-	}
-	return err
+	return nil
 }
 
 // others reports whether another binding has the volume on the host. Without the right to list pods there is none.

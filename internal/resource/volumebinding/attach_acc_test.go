@@ -156,7 +156,9 @@ func TestAccVolumeBinding_AttachRefused(t *testing.T) {
 			strings.Replace(provider, "host-a = {", `host-a = { kubelet_root_dir = "/var/lib/elsewhere",`, 1) + binding(a.source(""), "", "host-a"), "apply",
 			"/var/lib/elsewhere (kubelet_root_dir)",
 		},
-		"no disk.img": {provider + binding(a.source(""), "", "host-a"), "apply", "set create_disk_image, or put one there"},
+		"mounted, too":   {provider + binding(a.source(`mount_path = "/mnt"`), "", "host-a"), "plan", "Invalid Attribute Combination"},
+		"folder as file": {provider + binding(a.source("shared_folder = true, create_disk_image = true"), "", "host-a"), "plan", "Invalid Attribute Combination"},
+		"no disk.img":    {provider + binding(a.source(""), "", "host-a"), "apply", "set create_disk_image, or put one there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cli := acctest.NewCLI(t)
@@ -188,6 +190,7 @@ func TestAccVolumeBinding_AttachFaults(t *testing.T) {
 	var cli acctest.CLI
 	once := func(t *testing.T, command string, arm func(*exec.Cmd), fired func() bool) (again bool) {
 		t.Helper()
+		a.t = t
 		cli = acctest.NewCLI(t)
 		cli.Write("main.tf", config)
 		if command == "destroy" {

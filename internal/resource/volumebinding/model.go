@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -60,15 +59,6 @@ func (c claimModel) Options(ctx context.Context, diags *diag.Diagnostics) claim.
 		o.Group = strconv.FormatInt(c.GID.ValueInt64(), 10)
 	}
 	return o
-}
-
-// validate refuses what is about a disk.img in a folder that is shared itself.
-func (c claimModel) validate() error {
-	if c.SharedFolder.ValueBool() && (c.CreateDiskImage.ValueBool() || !c.Format.IsNull()) {
-		return source.Errorf("shared_folder", "machines get the volume's folder itself, and no disk.img: remove create_disk_image and "+
-			"format")
-	}
-	return nil
 }
 
 // id is the binding's UUID; known before an apply only if the provider has an owner.

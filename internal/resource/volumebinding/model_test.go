@@ -53,23 +53,8 @@ func TestPrivateState_ClaimMadeAgain(t *testing.T) {
 	}
 }
 
-// A folder that is shared has no disk.img, keeps the capacity of its claim, and has no identity that a guest's writes would change.
+// A folder that is shared keeps the capacity of its claim, and has no identity that a guest's writes would change.
 func TestModel_SharedFolder(t *testing.T) {
-	yes := types.BoolValue(true)
-	for name, c := range map[string]struct {
-		c       claimModel
-		refused bool
-	}{
-		"alone":                     {claimModel{SharedFolder: yes}, false},
-		"with create_disk_image":    {claimModel{SharedFolder: yes, CreateDiskImage: yes}, true},
-		"with format":               {claimModel{SharedFolder: yes, Format: types.StringValue("raw")}, true},
-		"a disk.img with a format":  {claimModel{CreateDiskImage: yes, Format: types.StringValue("raw")}, false},
-		"without create_disk_image": {claimModel{SharedFolder: yes, CreateDiskImage: types.BoolValue(false)}, false},
-	} {
-		if err := c.c.validate(); (err != nil) != c.refused {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 	capacity := int64(1 << 30)
 	folder := volume.Volume{Capacity: &capacity, Images: []volume.Image{{Type: "dir", Format: "dir", Name: "/mnt/disk.img"}}}
 	m := model{AccessMode: types.StringValue("write-shared"), Content: types.StringValue("c")}

@@ -25,10 +25,6 @@ func (r *binding) ValidateConfig(ctx context.Context, req resource.ValidateConfi
 	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, &config)...); resp.Diagnostics.HasError() {
 		return
 	}
-	if c := config.claim(ctx, &resp.Diagnostics); c != nil {
-		addSourceError(&resp.Diagnostics, "Invalid source", sourcePath.AtName(claimSource), c.validate())
-		return
-	}
 	if config.isKnown(ctx, dynamicSource) {
 		err := config.dynamic(ctx, &resp.Diagnostics).validate(ctx, &resp.Diagnostics)
 		addSourceError(&resp.Diagnostics, "Invalid source", sourcePath.AtName(dynamicSource), err)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/boolvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/objectvalidator"
@@ -98,6 +99,12 @@ func identity(description string) schema.Attribute {
 	}
 }
 
+// excludes refuses two attributes beside another one.
+func excludes(a, b string) validator.Bool {
+	beside := path.MatchRelative().AtParent()
+	return boolvalidator.ConflictsWith(beside.AtName(a), beside.AtName(b))
+}
+
 func rawAttribute() schema.Attribute {
 	return formatAttribute("Set to `raw` to open an image that begins with the header of another format, which is refused otherwise when "+
 		"the binding is created: for a disk on which a guest has written that header.", "raw")
@@ -135,11 +142,13 @@ func claimAttribute() schema.SingleNestedAttribute {
 				"(`kubernetes_node`): by a pod of `kubernetes.volume_image` on each, which does nothing, has the name `virtclaim-hold-` " +
 				"and a hash, and stays until the binding is destroyed. Works with every driver whose volumes kubelet mounts; on several " +
 				"hosts with claims that are ReadWriteMany. Needs the provider's `owner`. Instead of `mount_path`.",
+			Validators: []validator.Bool{excludes("mount_path", "device_path")},
 		},
 		"shared_folder": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Bind the filesystem of a Filesystem volume itself instead of its `disk.img`, for " +
 				"`filesystems` of machines. Needs a volume that the hosts have as a folder: one of the type local or hostPath, or any " +
 				"with `attach` or `mount_path`. Conflicts with `create_disk_image` and `format`.",
+			Validators: []validator.Bool{excludes("create_disk_image", "format")},
 		},
 		"create_disk_image": schema.BoolAttribute{
 			Optional: true, MarkdownDescription: "Create `disk.img` if a Filesystem volume has none: raw, sparse, with the claim's " +

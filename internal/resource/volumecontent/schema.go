@@ -30,7 +30,7 @@ func (r *volumeContent) Schema(ctx context.Context, _ resource.SchemaRequest, re
 		Attributes: map[string]schema.Attribute{
 			"id": tfvalue.Constant("Identifies the storage."),
 			"target": schema.ObjectAttribute{
-				Required: true, AttributeTypes: tfvalue.VolumeTypes, Validators: []validator.Object{tfvalue.NoFolder()},
+				Required: true, AttributeTypes: tfvalue.VolumeTypes, Validators: []validator.Object{tfvalue.NoFolder{}},
 				MarkdownDescription: "The volume to fill: the `volume` of a `virtclaim_volume_binding` with `access_mode = " +
 					"\"write-exclusive\"`. Changing " +
 					"it to other storage forces a new resource.",
@@ -72,7 +72,7 @@ func sourceAttribute() schema.Attribute {
 			"compressed with gzip, xz or zstd. The file is hashed at each plan. "+
 			rest, "After the volume was filled, a file that is missing, there or in another folder, is not a change."),
 		"volume": schema.ObjectAttribute{
-			Optional: true, AttributeTypes: tfvalue.VolumeTypes, Validators: []validator.Object{tfvalue.NoFolder()},
+			Optional: true, AttributeTypes: tfvalue.VolumeTypes, Validators: []validator.Object{tfvalue.NoFolder{}},
 			MarkdownDescription: "Another volume, which the host copies: the `volume` of a `virtclaim_volume_binding`, or of a " +
 				"`virtclaim_disk` of that host. No machine may write to it meanwhile.",
 		},

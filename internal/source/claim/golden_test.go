@@ -87,7 +87,6 @@ var needs = map[string]claim.Need{
 	"longhorn-block-attached":       {Options: claim.Options{Attach: true}},
 	"hostpath-attached":             {Options: claim.Options{Attach: true}},
 	"iscsi-attached-two-hosts":      {AccessMode: volume.ReadShared, Nodes: []string{"a", "b"}, Options: claim.Options{Attach: true}},
-	"smb-attached-and-mounted":      {Options: claim.Options{Attach: true, MountPath: "/mnt/golden"}},
 	"juicefs-mounted":               {AccessMode: volume.WriteShared, Nodes: []string{"a", "b"}, Options: claim.Options{MountPath: "/mnt/{.metadata.name}"}},
 }
 

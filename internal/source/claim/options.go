@@ -52,9 +52,6 @@ func (q request) check() error {
 	if q.options.MountPath != "" && q.options.DevicePath != "" {
 		return source.Errorf(devicePathAttribute, "conflicts with mount_path: the hosts have a volume as a device, or mounted")
 	}
-	if q.options.Attach && (q.options.MountPath != "" || q.options.DevicePath != "") {
-		return source.Errorf(attachAttribute, "conflicts with mount_path and device_path: Kubernetes mounts it, or the hosts have it")
-	}
 	if q.options.SharedFolder && (q.isBlock() || q.options.ForceBlock || q.options.DevicePath != "") {
 		return source.Errorf(sharedAttribute, "machines can share the folder of a volume with volumeMode Filesystem, but no device: use "+
 			"such a claim, without force_block and device_path")
