@@ -153,7 +153,7 @@ func (k inspection) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.Sto
 	return p, err
 }
 
-// takePool has define define a pool, which has one user at a time: libvirt refuses a second one of its name. One that has been there for
+// takePool calls define for a pool that has one user at a time: libvirt refuses a second one of its name. One that has been there for
 // longer than inspectTime was left by an interrupted user, and is ended.
 func takePool(ctx context.Context, l *libvirt.Libvirt, name string, define func() error, end func(libvirt.StoragePool) error) error {
 	var seen libvirt.UUID
