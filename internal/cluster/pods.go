@@ -50,6 +50,11 @@ func PodNames(pods []PodUse) string {
 	return strings.Join(names, ", ")
 }
 
+// Users are the pods that use a claim themselves, and don't only keep it mounted.
+func Users(pods []PodUse) []PodUse {
+	return slices.DeleteFunc(slices.Clone(pods), func(p PodUse) bool { return p.Holds })
+}
+
 // VolumePodLabel is the label of a pod of virtclaim-volume; its value is the command.
 const VolumePodLabel = "virtclaim.io/volume-pod"
 
@@ -86,7 +91,7 @@ func (c *Client) podUses(ctx context.Context, namespace string) (map[string][]Po
 		for claim, readOnly := range claimsOf(pod) {
 			uses[claim] = append(uses[claim], PodUse{
 				Name: pod.Name, ReadOnly: readOnly, Node: pod.Spec.NodeName, Phase: pod.Status.Phase, Fills: isFiller(pod) && !readOnly,
-				Holds: pod.Labels[VolumePodLabel] == "hold",
+				Holds: pod.Labels[VolumePodLabel] == "hold" && readOnly,
 			})
 		}
 	})

@@ -58,6 +58,7 @@ func TestPodsUsing(t *testing.T) {
 			readOnly(p)
 			p.Labels = map[string]string{VolumePodLabel: "hold"}
 		}, []PodUse{{Name: "web", ReadOnly: true, Node: "node-a", Phase: "Running", Holds: true}}},
+		{"written under the label of those", func(p *corev1.Pod) { p.Labels = map[string]string{VolumePodLabel: "hold"} }, writes},
 		{"another volume is written", func(p *corev1.Pod) {
 			readOnly(p)
 			*mounts(p) = append(*mounts(p), corev1.VolumeMount{Name: "scratch", MountPath: "/tmp"})

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
+	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -28,18 +30,19 @@ func (h *Host) bindMount(target string) bindMount {
 	return bindMount{h, bindPrefix + hex.EncodeToString(sum[:8]), target}
 }
 
-// BindMount mounts at a target what is mounted below a folder, as kubelet does with the volume of a pod. No symbolic link is followed
-// there. It stays when the other mount ends. The error is ErrNotMounted if there is none.
-func (h *Host) BindMount(ctx context.Context, below, target string) error {
-	return h.bindMount(target).change(ctx, "mount what is below "+below+" at "+target, func(b bindMount, l *libvirt.Libvirt) error {
+// BindMount mounts at a target what is mounted below a folder under a name, as kubelet does with the volume of a pod:
+// <plugin>/<name>[/mount]. No symbolic link is followed there. It stays when the other mount ends. The error is ErrNotMounted if there is
+// none.
+func (h *Host) BindMount(ctx context.Context, below, name, target string) error {
+	return h.bindMount(target).change(ctx, "mount the volume at "+target, func(b bindMount, l *libvirt.Libvirt) error {
 		seen, err := mounts(l, b.name)
 		if err != nil {
 			return err
 		}
-		from, ok := mountBelow(seen, below)
+		from, ok := mountBelow(seen, below, name)
 		switch {
 		case !ok:
-			return fmt.Errorf("%s: %w", below, ErrNotMounted)
+			return ErrNotMounted
 		case b.shows(seen, from):
 			return b.end(l)
 		}
@@ -51,11 +54,11 @@ func (h *Host) BindMount(ctx context.Context, below, target string) error {
 }
 
 // HasBindMount reports whether BindMount would change nothing.
-func (h *Host) HasBindMount(ctx context.Context, below, target string) (bool, error) {
+func (h *Host) HasBindMount(ctx context.Context, below, name, target string) (bool, error) {
 	return call(ctx, h, "look at the mounts below "+below, func(l *libvirt.Libvirt) (bool, error) {
 		b := h.bindMount(target)
 		seen, err := mounts(l, b.name)
-		from, ok := mountBelow(seen, below)
+		from, ok := mountBelow(seen, below, name)
 		return ok && b.shows(seen, from), err
 	})
 }
@@ -75,12 +78,12 @@ func (b bindMount) change(ctx context.Context, op string, f func(bindMount, *lib
 	return do(ctx, b.host, op, func(l *libvirt.Libvirt) error { return f(b, l) })
 }
 
-// mountBelow is the mount below a folder with the shortest path, and of several at one path the last.
-func mountBelow(seen []mount, folder string) (found mount, ok bool) {
+// mountBelow is the last mount of a volume below a folder.
+func mountBelow(seen []mount, folder, name string) (found mount, ok bool) {
 	for _, m := range seen {
 		below, err := filepath.Rel(folder, m.target)
-		isBelow := err == nil && filepath.IsLocal(below) && below != "."
-		if isBelow && (!ok || len(m.target) <= len(found.target)) {
+		parts := strings.Split(below, "/")
+		if err == nil && len(parts) > 1 && parts[1] == name && slices.Contains([]string{"", "mount"}, path.Join(parts[2:]...)) {
 			found, ok = m, true
 		}
 	}

@@ -20,7 +20,7 @@ func TestAccBindMount(t *testing.T) {
 	l := acctest.Lab(t)
 	h, on := hostA(t, l)
 	dir := filepath.Join(t.TempDir(), "with space")
-	mounted, target := filepath.Join(dir, "volumes", "csi", "mount"), "/run/libvirt/virtclaim/claim-test"
+	mounted, target := filepath.Join(dir, "csi", "volume", "mount"), "/run/libvirt/virtclaim/claim-test"
 	run := func(text string) (string, error) { return on.Run(t.Context(), text) }
 	must := func(text string) string {
 		t.Helper()
@@ -32,12 +32,12 @@ func TestAccBindMount(t *testing.T) {
 	}
 	is := func(want bool) {
 		t.Helper()
-		if has, err := h.HasBindMount(t.Context(), dir, target); err != nil || has != want {
+		if has, err := h.HasBindMount(t.Context(), dir, "volume", target); err != nil || has != want {
 			t.Errorf("it is mounted: %v, %v", has, err)
 		}
 	}
-	must(fmt.Sprintf("mkdir -p '%s'", mounted))
-	if err := h.BindMount(t.Context(), dir, target); !errors.Is(err, host.ErrNotMounted) {
+	must(fmt.Sprintf("mkdir -p '%s' '%[2]s/dir/other' && mount -t tmpfs none '%[2]s/dir/other'", mounted, dir))
+	if err := h.BindMount(t.Context(), dir, "volume", target); !errors.Is(err, host.ErrNotMounted) {
 		t.Errorf("with nothing below: %v", err)
 	}
 	mount := fmt.Sprintf("mount -t tmpfs none '%[1]s' && echo precious >'%[1]s/file' && ln -s file '%[1]s/link'", mounted)
@@ -49,7 +49,7 @@ func TestAccBindMount(t *testing.T) {
 			sum := sha256.Sum256([]byte(target))
 			virsh(t, on, "pool-define-as", "virtclaim-bind-"+hex.EncodeToString(sum[:8]), "dir", "--target", target)
 		}
-		if err := h.BindMount(t.Context(), dir, target); err != nil {
+		if err := h.BindMount(t.Context(), dir, "volume", target); err != nil {
 			t.Fatal(err)
 		}
 		is(true)
@@ -74,7 +74,7 @@ func TestAccBindMount(t *testing.T) {
 	is(false)
 	must(mount)
 	is(false)
-	if err := h.BindMount(t.Context(), dir, target); err != nil {
+	if err := h.BindMount(t.Context(), dir, "volume", target); err != nil {
 		t.Error(err)
 	}
 	is(true)
@@ -93,5 +93,5 @@ func TestAccBindMount(t *testing.T) {
 		t.Errorf("the folder is left: %s", out)
 	}
 	noPool()
-	must(fmt.Sprintf("umount '%s'", mounted))
+	must(fmt.Sprintf("umount '%s' '%s/dir/other'", mounted, dir))
 }

@@ -17,8 +17,8 @@ import (
 type Holder struct {
 	Cluster                Cluster
 	Namespace, Claim, Node string
-	// Volume is the UID of the claim's PersistentVolume.
-	Volume string
+	// Volume is the UID of the claim's PersistentVolume, and Host the key of the host that is the node.
+	Volume, Host string
 	// Image is the reference of the volume image.
 	Image string
 	// Binding is the id of the binding that has the pod.
@@ -29,7 +29,7 @@ type Holder struct {
 const HolderLabel = "virtclaim.io/binding"
 
 func (p Holder) managed() Pod {
-	sum := sha256.Sum256([]byte(p.Binding + "\x00" + p.Volume + "\x00" + p.Node))
+	sum := sha256.Sum256([]byte(p.Binding + "\x00" + p.Volume + "\x00" + p.Host))
 	return Pod{
 		Cluster: p.Cluster, Namespace: p.Namespace, Name: "virtclaim-hold-" + hex.EncodeToString(sum[:8]), Label: HolderLabel,
 		Owner: p.Binding, Container: container,
@@ -39,25 +39,26 @@ func (p Holder) managed() Pod {
 // Name is the pod's name.
 func (p Holder) Name() string { return p.managed().Name }
 
-// Start makes the pod unless it is there, and has not ended. Await waits for it.
-func (p Holder) Start(ctx context.Context) error {
+// Start makes the pod unless it is on the node, and has not ended. Await waits for it.
+func (p Holder) Start(ctx context.Context) (isNew bool, err error) {
 	m := p.managed()
 	pod, err := m.Cluster.Pod(ctx, p.Namespace, m.Name)
 	switch {
 	case err == nil && m.Check(pod) != nil:
-		return m.Check(pod)
+		return false, m.Check(pod)
 	case err == nil && !m.Owns(pod):
-		return fmt.Errorf("the %s was not made by this binding: remove it", m)
-	case err == nil && pod.DeletionTimestamp == nil && !HasEnded(pod):
-		return nil
+		return false, fmt.Errorf("the %s was not made by this binding: remove it", m)
+	case err == nil && pod.DeletionTimestamp == nil && !HasEnded(pod) && pod.Spec.NodeName == p.Node:
+		return false, nil
 	case err != nil && !apierrors.IsNotFound(err):
-		return err
+		return false, err
 	}
+	isNew = err != nil
 	if err := m.Remove(ctx); err != nil {
-		return err
+		return false, err
 	}
 	_, err = m.Cluster.CreatePod(ctx, p.pod())
-	return err
+	return isNew, err
 }
 
 // Await waits until the pod has the claim, and returns the pod's UID.

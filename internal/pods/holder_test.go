@@ -14,7 +14,7 @@ import (
 )
 
 func testHolder(f *fakeCluster) Holder {
-	return Holder{Cluster: f, Namespace: "vms", Claim: "data", Node: "node-a", Volume: "uid", Image: "volume:1", Binding: "id"}
+	return Holder{Cluster: f, Namespace: "vms", Claim: "data", Node: "node-a", Host: "a", Volume: "uid", Image: "volume:1", Binding: "id"}
 }
 
 // The pod is made once, and again where it has ended or is about to go. One of others, or of a newer provider, is left alone.
@@ -30,17 +30,21 @@ func TestHolder(t *testing.T) {
 		did   []string
 		wrong string
 	}{
-		"none":     {nil, []string{"create pod"}, ""},
-		"there":    {is(func(*corev1.Pod) {}), nil, ""},
-		"pending":  {is(func(p *corev1.Pod) { p.Status = corev1.PodStatus{} }), nil, ""},
-		"evicted":  {is(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), []string{"delete pod", "create pod"}, ""},
-		"going":    {is(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), []string{"delete pod", "create pod"}, ""},
-		"foreign":  {is(func(p *corev1.Pod) { p.Labels = nil }), nil, "not made by this binding"},
-		"newer":    {is(func(p *corev1.Pod) { p.Annotations[newer.Annotation] = "2" }), nil, newer.Err.Error()},
-		"of other": {is(func(p *corev1.Pod) { p.Labels[HolderLabel] = "other" }), nil, "not made by this binding"},
+		"none":       {nil, []string{"create pod"}, ""},
+		"there":      {is(func(*corev1.Pod) {}), nil, ""},
+		"pending":    {is(func(p *corev1.Pod) { p.Status = corev1.PodStatus{} }), nil, ""},
+		"evicted":    {is(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), []string{"delete pod", "create pod"}, ""},
+		"going":      {is(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), []string{"delete pod", "create pod"}, ""},
+		"other node": {is(func(p *corev1.Pod) { p.Spec.NodeName = "node-b" }), []string{"delete pod", "create pod"}, ""},
+		"foreign":    {is(func(p *corev1.Pod) { p.Labels = nil }), nil, "not made by this binding"},
+		"newer":      {is(func(p *corev1.Pod) { p.Annotations[newer.Annotation] = "2" }), nil, newer.Err.Error()},
+		"of other":   {is(func(p *corev1.Pod) { p.Labels[HolderLabel] = "other" }), nil, "not made by this binding"},
 	} {
 		f := &fakeCluster{pod: tt.pod, becomes: ready}
-		err := testHolder(f).Start(t.Context())
+		isNew, err := testHolder(f).Start(t.Context())
+		if isNew != (name == "none") {
+			t.Errorf("%s: it is new: %v", name, isNew)
+		}
 		if (err == nil) != (tt.wrong == "") || err != nil && !strings.Contains(err.Error(), tt.wrong) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -53,7 +57,7 @@ func TestHolder(t *testing.T) {
 // It runs on the very node, reads nothing and changes no file's group, and needs no Secret.
 func TestHolder_Pod(t *testing.T) {
 	f := &fakeCluster{becomes: ready}
-	if err := testHolder(f).Start(t.Context()); err != nil {
+	if _, err := testHolder(f).Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	f.pod.UID = "pod-uid"
@@ -73,12 +77,12 @@ func TestHolder_Pod(t *testing.T) {
 	}
 }
 
-// Each node, volume and binding has its own pod, with the same name each time.
+// Each host, volume and binding has its own pod, with the same name each time.
 func TestHolder_Name(t *testing.T) {
 	names := map[string]bool{}
 	for _, change := range []func(*Holder){
-		func(*Holder) {}, func(p *Holder) { p.Node = "node-b" }, func(p *Holder) { p.Volume = "other" }, func(p *Holder) { p.Binding = "other" },
-		func(p *Holder) { p.Claim, p.Image = "same volume", "volume:2" },
+		func(*Holder) {}, func(p *Holder) { p.Host = "b" }, func(p *Holder) { p.Volume = "other" }, func(p *Holder) { p.Binding = "other" },
+		func(p *Holder) { p.Claim, p.Image, p.Node = "same volume", "volume:2", "node-b" },
 	} {
 		p := testHolder(nil)
 		change(&p)

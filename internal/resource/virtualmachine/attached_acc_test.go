@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -37,25 +38,41 @@ func TestAccVolumeBinding_AttachedInGuest(t *testing.T) {
 	}
 	console := acctest.NewConsole(t)
 	script := sharing + fmt.Sprintf("\necho -n %q | dd of=/dev/vda bs=4096 seek=1 conv=fsync && echo WRITTEN\n", written)
+	config := provider + binding("data", "create_disk_image = true") + binding("share", "shared_folder = true") + machine{
+		disks: []string{told("data", "virtclaim_volume_binding.data")}, log: console.Path(),
+		cmdline: "writes=file virtclaim.run=" + base64.StdEncoding.EncodeToString([]byte(script)),
+		more: `filesystems = { data = { volume = virtclaim_volume_binding.share.volume, driver = "9p" } }
+  force_stop = true`,
+	}.hcl(l)
+	on := l.Hosts["host-a"]
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(),
-		Steps: []resource.TestStep{{
-			Config: provider + binding("data", "create_disk_image = true") + binding("share", "shared_folder = true") + machine{
-				disks: []string{told("data", "virtclaim_volume_binding.data")}, log: console.Path(),
-				cmdline: "writes=file virtclaim.run=" + base64.StdEncoding.EncodeToString([]byte(script)),
-				more:    `filesystems = { data = { volume = virtclaim_volume_binding.share.volume, driver = "9p" } }`,
-			}.hcl(l),
-			Check: func(*terraform.State) error {
-				console.Await(t, "SHARED hello from the claim")
-				console.Await(t, "WRITTEN")
-				if text, err := os.ReadFile(filepath.Join(folders["share"], "file")); err != nil || string(text) != "from the guest\n" {
-					t.Errorf("the guest wrote %q (%v)", text, err)
-				}
-				if got := acctest.InFile(t, filepath.Join(folders["data"], "disk.img"))(4096, len(written)); got != written {
-					t.Errorf("disk.img has %q where the guest wrote", got)
-				}
-				return nil
+		Steps: []resource.TestStep{
+			{
+				Config: config,
+				Check: func(*terraform.State) error {
+					console.Await(t, "SHARED hello from the claim")
+					console.Await(t, "WRITTEN")
+					if text, err := os.ReadFile(filepath.Join(folders["share"], "file")); err != nil || string(text) != "from the guest\n" {
+						t.Errorf("the guest wrote %q (%v)", text, err)
+					}
+					if got := acctest.InFile(t, filepath.Join(folders["data"], "disk.img"))(4096, len(written)); got != written {
+						t.Errorf("disk.img has %q where the guest wrote", got)
+					}
+					return nil
+				},
 			},
-		}},
+			{ // nothing is mounted under a machine that may have opened the empty folder
+				PreConfig: func() {
+					acctest.Must(on.Run(t.Context(), "umount --lazy /run/libvirt/virtclaim/claim-*"))(t)
+				},
+				Config: config, ExpectError: regexp.MustCompile(`(?s)domain\s+web.*runs\s+with\s+what\s+is\s+mounted`),
+			},
+			{
+				PreConfig: func() { acctest.Must(on.Virsh(t.Context(), "destroy", "web"))(t) },
+				Config:    config,
+				Check:     func(*terraform.State) error { console.AwaitN(t, "WRITTEN", 2); return nil },
+			},
+		},
 	})
 }

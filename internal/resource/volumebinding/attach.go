@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/pods"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
@@ -93,14 +94,11 @@ func (r *binding) attachedOn(ctx context.Context, m model, v volume.Volume, keys
 	}
 	var all []attached
 	for _, key := range keys {
-		h, err := r.Provider.Hosts.Host(key)
-		if err != nil {
-			return nil, err
-		}
+		h, _ := r.Provider.Hosts.Host(key) // of one that the provider no longer has, the pod is left
 		all = append(all, attached{
 			host: h, client: client, folder: folder, kubelet: r.Provider.Hosts.Kubelet(key),
 			pod: pods.Holder{
-				Cluster: client, Namespace: c.Namespace.ValueString(), Claim: c.ClaimName.ValueString(), Volume: uid,
+				Cluster: client, Namespace: c.Namespace.ValueString(), Claim: c.ClaimName.ValueString(), Volume: uid, Host: key,
 				Node: r.Provider.Hosts.Node(key), Image: r.Provider.VolumeImage, Binding: m.ID.ValueString(),
 			},
 		})
@@ -108,23 +106,23 @@ func (r *binding) attachedOn(ctx context.Context, m model, v volume.Volume, keys
 	return all, nil
 }
 
-// attach has Kubernetes mount the volume of a binding on these hosts, where it does not yet. On the hosts before it stays after an error.
-func (r *binding) attach(ctx context.Context, m model, v volume.Volume, keys, before []string, undo *revert.Stack,
-	diags *diag.Diagnostics,
-) error {
+// attach has Kubernetes mount the volume of a binding on these hosts, where it does not yet. undo reverts what is new: what is there may
+// be of the instance that this one replaces, and of its machines.
+func (r *binding) attach(ctx context.Context, m model, v volume.Volume, keys []string, undo *revert.Stack, diags *diag.Diagnostics) error {
 	all, err := r.attachedOn(ctx, m, v, keys, diags)
 	if err != nil || len(all) == 0 {
 		return err
 	}
 	defer tfvalue.Progress(ctx, "Waiting for Kubernetes to mount the volume", map[string]any{"binding": m.Name.ValueString()})()
 	for _, a := range all {
-		if !slices.Contains(before, a.host.Key) {
-			undo.Push(a.remove)
-		}
-		if err := checkNode(ctx, a.client, a.host.Key, a.pod.Node); err != nil {
+		if err := checkNode(ctx, a.client, a.pod.Host, a.pod.Node); err != nil {
 			return err
 		}
-		if err := a.pod.Start(ctx); err != nil {
+		isNew, err := a.pod.Start(ctx)
+		if isNew {
+			undo.Push(a.remove)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -142,9 +140,16 @@ func (a attached) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = a.host.BindMount(ctx, a.volumes(uid), a.folder)
+	volume, is, err := a.isMounted(ctx, uid)
+	if err != nil || is {
+		return err
+	}
+	if err := a.checkIdle(ctx); err != nil {
+		return err
+	}
+	err = a.host.BindMount(ctx, a.volumes(uid), volume, a.folder)
 	if errors.Is(err, host.ErrNotMounted) {
-		err = fmt.Errorf("%w. The pod %s on node %s has the volume. Is the host that node (kubernetes_node), and its kubelet's root "+
+		err = fmt.Errorf("%w, but pod %s has the volume on node %s. Is the host that node (kubernetes_node), and its kubelet's root "+
 			"directory %s (kubelet_root_dir)?", err, a.pod.Name(), a.pod.Node, a.kubelet)
 	}
 	return err
@@ -153,16 +158,39 @@ func (a attached) finish(ctx context.Context) error {
 // volumes is the folder below which kubelet mounts the volumes of a pod.
 func (a attached) volumes(uid string) string { return path.Join(a.kubelet, "pods", uid, "volumes") }
 
+// isMounted reports whether the host has what kubelet mounts for the pod, under the name of the claim's PersistentVolume.
+func (a attached) isMounted(ctx context.Context, uid string) (volume string, is bool, err error) {
+	c, err := a.client.Claim(ctx, a.pod.Namespace, a.pod.Claim)
+	if err != nil {
+		return "", false, err
+	}
+	is, err = a.host.HasBindMount(ctx, a.volumes(uid), c.Spec.VolumeName, a.folder)
+	return c.Spec.VolumeName, is, err
+}
+
 // isThere reports whether attach would change nothing.
-func (a attached) isThere(ctx context.Context) (bool, error) {
+func (a attached) isThere(ctx context.Context) (is bool, err error) {
 	pod, err := a.client.Pod(ctx, a.pod.Namespace, a.pod.Name())
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	if err != nil || !pods.IsReady(pod) || pod.DeletionTimestamp != nil {
-		return false, err
+	if err == nil && !pods.HasEnded(pod) && pod.DeletionTimestamp == nil {
+		_, is, err = a.isMounted(ctx, string(pod.UID))
 	}
-	return a.host.HasBindMount(ctx, a.volumes(string(pod.UID)), a.folder)
+	return is, err
+}
+
+// checkIdle refuses to change what is mounted under a running machine: the host would unmount what virtiofsd has in a namespace of its
+// own, and a machine that was started without the volume would go on with an empty folder.
+func (a attached) checkIdle(ctx context.Context) error {
+	uses, err := guard.Users(ctx, a.host.Key, a.host, volume.Image{Type: "dir", Name: a.folder, Binding: a.pod.Binding})
+	for _, u := range uses {
+		if u.Live {
+			err = fmt.Errorf("%w: domain %[2]s on host %[3]s runs with what is mounted, or should be, at %[4]s. Shut it down first: virsh "+
+				"shutdown %[2]s", guard.ErrInUse, u.Domain, u.Host, a.folder)
+		}
+	}
+	return err
 }
 
 // unattach ends what attach has done on these hosts.
@@ -176,13 +204,29 @@ func (r *binding) unattach(ctx context.Context, state model, keys []string, diag
 	return err
 }
 
+// unattachReplaced is unattach for an instance that a later one of this process has replaced, as far as that does not have the same.
+func (r *binding) unattachReplaced(ctx context.Context, state model, keys []string, diags *diag.Diagnostics) error {
+	v, known, d := tfvalue.VolumeFrom(state.Volume)
+	diags.Append(d...)
+	heir, ok := r.Provider.LookupBinding(state.ID.ValueString())
+	switch {
+	case !ok || !known:
+		return nil
+	case heir.Name == v.Images[0].Name:
+		keys = leftHosts(keys, heir.Hosts)
+	}
+	return r.unattach(ctx, state, keys, diags)
+}
+
 // remove unmounts the volume, and then removes the pod: Kubernetes detaches what nothing has mounted. The mount is kept for another
 // binding on the same host; of two that end at once, the last finds no other.
 func (a attached) remove(ctx context.Context) error {
 	for range 2 {
 		others, err := a.others(ctx)
-		if err == nil && !others {
-			err = a.host.EndBindMount(ctx, a.folder)
+		if err == nil && !others && a.host != nil {
+			if err = a.checkIdle(ctx); err == nil {
+				err = a.host.EndBindMount(ctx, a.folder)
+			}
 		}
 		if err == nil {
 			err = a.pod.Remove(ctx)
@@ -216,8 +260,8 @@ func (r *binding) refreshAttached(ctx context.Context, state *model, diags *diag
 		if err = errors.Join(err, failed); failed == nil && !is {
 			state.Attached = types.BoolValue(false)
 			diags.AddAttributeWarning(attachPath, "The volume is not mounted", fmt.Sprintf("Host %s does not have the volume of binding "+
-				"%s that its pod %s/%s has, as after a restart of the host. An apply mounts it again; until then no machine can be "+
-				"started with it.", a.host.Key, state.Name.ValueString(), a.pod.Namespace, a.pod.Name()))
+				"%s, or its pod %s/%s is gone, as after a restart of the host. An apply mounts it again; start no machine with it "+
+				"before.", a.host.Key, state.Name.ValueString(), a.pod.Namespace, a.pod.Name()))
 		}
 	}
 	if err != nil {

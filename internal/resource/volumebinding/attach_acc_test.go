@@ -140,6 +140,42 @@ func TestAccVolumeBinding_Attached(t *testing.T) {
 	other.Must("destroy", "-auto-approve", "-no-color")
 }
 
+// A replacement that fails takes nothing from the instance before, and one that succeeds leaves nothing of it that it does not need.
+func TestAccVolumeBinding_AttachReplaced(t *testing.T) {
+	l := acctest.Lab(t)
+	a := attach(t, l, "attach-replaced")
+	provider := acctest.PodProvider(t, l, "attached")
+	lasting := func(source string) string {
+		return binding(source, "lifecycle { create_before_destroy = true }", "host-a")
+	}
+	attached := lasting(a.source("create_disk_image = true"))
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", provider+attached)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	pod := a.pods()[0].UID
+
+	cli.Write("main.tf", strings.Replace(provider, "host-a = {", `host-a = { kubelet_root_dir = "/var/lib/elsewhere",`, 1)+attached)
+	out, err := cli.Run("apply", "-auto-approve", "-no-color", "-replace="+data)
+	if err == nil {
+		t.Error("it is replaced")
+	}
+	says(t, out, "nothing is mounted there")
+	a.attached(1, 1)
+	cli.Write("main.tf", provider+attached)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("apply", "-auto-approve", "-no-color", "-replace="+data)
+	a.attached(1, 1)
+	if is := a.pods()[0].UID; is != pod {
+		t.Errorf("the pod %s has become %s", pod, is)
+	}
+	mounted := fmt.Sprintf("persistent_volume_claim = { namespace = \"attach-replaced\", claim_name = \"data\", mount_path = %q }", a.folder)
+	cli.Write("main.tf", provider+lasting(mounted))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	a.attached(0, 0)
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
+
 // What can't be attached is refused, at plan where that can be known.
 func TestAccVolumeBinding_AttachRefused(t *testing.T) {
 	l := acctest.Lab(t)

@@ -125,7 +125,7 @@ func (r *binding) bind(ctx context.Context, m model, own privateState, found sou
 		err = r.checkDevices(ctx, *v, found.Device, hosts, diags)
 	}
 	if err == nil {
-		err = r.attach(ctx, m, *v, hosts, nil, undo, diags)
+		err = r.attach(ctx, m, *v, hosts, undo, diags)
 	}
 	if err == nil {
 		err = r.prepare(ctx, m, v, found.Volume.Capacity, hosts, unseen, diags)

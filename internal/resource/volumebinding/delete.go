@@ -59,8 +59,12 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 		}
 	}
 	r.forget(ctx, state, hosts, &resp.Diagnostics)
-	if !shared && !replaced {
-		if err := r.unattach(ctx, state, hosts, &resp.Diagnostics); err != nil {
+	unattach := r.unattach
+	if replaced {
+		unattach = r.unattachReplaced
+	}
+	if !shared {
+		if err := unattach(ctx, state, r.hostsOf(ctx, state, own, &resp.Diagnostics), &resp.Diagnostics); err != nil {
 			resp.Diagnostics.AddError("The binding could not be removed",
 				fmt.Sprintf("%s: its volume is still mounted: %s\n\nApply again when this is mended.", state.Name.ValueString(), err))
 			return

@@ -220,8 +220,8 @@ func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagno
 	if was != nil && is != nil {
 		// After an import hosts, paths and force_block are null: the configuration's values are adopted.
 		another := !state.Hosts.IsNull() && (differs(was.MountPath, is.MountPath) || differs(was.DevicePath, is.DevicePath) ||
-			differs(was.ForceBlock, is.ForceBlock) || differs(was.SharedFolder, is.SharedFolder) ||
-			is.Attach.ValueBool() != was.Attach.ValueBool() && !is.Attach.IsUnknown())
+			differs(was.ForceBlock, is.ForceBlock) || isSwitched(was.SharedFolder, is.SharedFolder) ||
+			isSwitched(was.Attach, is.Attach))
 		return another || differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName)
 	}
 	madeBefore, made := state.dynamic(ctx, diags), m.dynamic(ctx, diags)
@@ -261,6 +261,9 @@ func (m model) otherUnit(ctx context.Context, state model, diags *diag.Diagnosti
 }
 
 func differs(was, is attr.Value) bool { return !is.IsUnknown() && !is.Equal(was) }
+
+// isSwitched is differs for what is off if absent.
+func isSwitched(was, is types.Bool) bool { return !is.IsUnknown() && is.ValueBool() != was.ValueBool() }
 
 // addSourceError attaches err to the attributes below at that it names. The text names them, too, because Terraform can't show the line of
 // a nested attribute.

@@ -33,7 +33,7 @@ type mounts struct {
 func mountsOf(ctx context.Context, r podReader, ref claim.Ref, mode volume.AccessMode) (m mounts, err error) {
 	m = mounts{ref: ref, mode: mode}
 	pods, err := r.PodsUsing(ctx, ref.Namespace, ref.Name)
-	pods = slices.DeleteFunc(slices.Clone(pods), func(p cluster.PodUse) bool { return p.Holds })
+	pods = cluster.Users(pods)
 	if err != nil || len(pods) == 0 {
 		return m, err
 	}

@@ -147,7 +147,7 @@ func (c *change) acquire(ctx context.Context, private tfvalue.PrivateState) erro
 	if err := c.checkDevices(ctx, c.actual, c.found.Device, added, c.diags); err != nil {
 		return err
 	}
-	if err := c.attach(ctx, c.plan, c.actual, c.hosts, c.before, &c.undo, c.diags); err != nil {
+	if err := c.attach(ctx, c.plan, c.actual, c.hosts, &c.undo, c.diags); err != nil {
 		return err
 	}
 	if err := c.measureAgain(ctx, stale); err != nil || !c.own.Remade {
@@ -167,7 +167,7 @@ func (c *change) releaseRemoved(ctx context.Context) error {
 	if before, known, _ := tfvalue.VolumeFrom(c.state.Volume); known && before.Images[0].Name != c.actual.Images[0].Name {
 		keep = nil // that of the claim before this one
 	}
-	if err := c.unattach(ctx, c.state, leftHosts(c.before, keep), c.diags); err != nil {
+	if err := c.unattach(ctx, c.state, leftHosts(c.hostsBefore(ctx, c.state, c.own, c.diags), keep), c.diags); err != nil {
 		return err
 	}
 	keep = c.hosts

@@ -84,10 +84,10 @@ func (r *volumeContent) checkPods(ctx context.Context, v volume.Volume, diags *d
 		diags.AddAttributeWarning(targetPath, "Pods could not be asked", fmt.Sprintf("Whether pods use the PersistentVolumeClaim %s/%s "+
 			"while it is filled is not known: %s. Make sure that none does.", ref.Namespace, ref.Claim, err))
 		return nil
-	case err != nil || len(pods) == 0:
+	case err != nil || len(cluster.Users(pods)) == 0:
 		return err
 	}
 	return fmt.Errorf("%w: pods mount the PersistentVolumeClaim %s/%s: %s. Wait until they are finished, or stop them", guard.ErrInUse,
 		ref.Namespace,
-		ref.Claim, cluster.PodNames(pods))
+		ref.Claim, cluster.PodNames(cluster.Users(pods)))
 }

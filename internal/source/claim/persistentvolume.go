@@ -89,8 +89,8 @@ func (q request) translate(ctx context.Context, r ObjectReader) (location, error
 func (q request) unsupported() error {
 	works := "name its device on the hosts with device_path, as in \"/dev/longhorn/{.spec.csi.volumeHandle}\""
 	if !q.isBlock() {
-		works = "set attach = true if the host is a node of the cluster, or mount it there and say where with mount_path; on several " +
-			"hosts only a shared filesystem, whose claim is ReadWriteMany"
+		works = "set attach = true if the host is a node of the cluster, or mount it there (mount_path); several hosts need a claim that " +
+			"is ReadWriteMany"
 	}
 	return source.Errorf("", "how a host reaches the PersistentVolume %s of the %s (%s, volumeMode %s) is not known: %s",
 		q.pv.Name, refOf(q.claim), typeOf(q.pv), mode(q.pv.Spec.VolumeMode), works)
