@@ -32,8 +32,8 @@ func (h *Host) bindMount(target string) bindMount {
 
 // BindMount mounts at a target what is mounted below a folder under a name, as kubelet does with the volume of a pod:
 // <plugin>/<name>[/mount]. No symbolic link is followed there. It stays when the other mount ends. The error is ErrNotMounted if there is
-// none.
-func (h *Host) BindMount(ctx context.Context, below, name, target string) error {
+// none. may is called before something changes, and its error keeps it as it is.
+func (h *Host) BindMount(ctx context.Context, below, name, target string, may func() error) error {
 	return h.bindMount(target).change(ctx, "mount the volume at "+target, func(b bindMount, l *libvirt.Libvirt) error {
 		seen, err := mounts(l, b.name)
 		if err != nil {
@@ -45,6 +45,9 @@ func (h *Host) BindMount(ctx context.Context, below, name, target string) error 
 			return ErrNotMounted
 		case b.shows(seen, from):
 			return b.end(l)
+		}
+		if err := may(); err != nil {
+			return err
 		}
 		if err := b.remove(l); err != nil { // another mount
 			return err

@@ -37,7 +37,7 @@ func TestAccBindMount(t *testing.T) {
 		}
 	}
 	must(fmt.Sprintf("mkdir -p '%s' '%[2]s/dir/other' && mount -t tmpfs none '%[2]s/dir/other'", mounted, dir))
-	if err := h.BindMount(t.Context(), dir, "volume", target); !errors.Is(err, host.ErrNotMounted) {
+	if err := h.BindMount(t.Context(), dir, "volume", target, func() error { return nil }); !errors.Is(err, host.ErrNotMounted) {
 		t.Errorf("with nothing below: %v", err)
 	}
 	mount := fmt.Sprintf("mount -t tmpfs none '%[1]s' && echo precious >'%[1]s/file' && ln -s file '%[1]s/link'", mounted)
@@ -49,7 +49,7 @@ func TestAccBindMount(t *testing.T) {
 			sum := sha256.Sum256([]byte(target))
 			virsh(t, on, "pool-define-as", "virtclaim-bind-"+hex.EncodeToString(sum[:8]), "dir", "--target", target)
 		}
-		if err := h.BindMount(t.Context(), dir, "volume", target); err != nil {
+		if err := h.BindMount(t.Context(), dir, "volume", target, func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		is(true)
@@ -74,7 +74,11 @@ func TestAccBindMount(t *testing.T) {
 	is(false)
 	must(mount)
 	is(false)
-	if err := h.BindMount(t.Context(), dir, "volume", target); err != nil {
+	if err := h.BindMount(t.Context(), dir, "volume", target, func() error { return host.ErrExists }); !errors.Is(err, host.ErrExists) {
+		t.Errorf("it was changed, though it may not: %v", err)
+	}
+	is(false)
+	if err := h.BindMount(t.Context(), dir, "volume", target, func() error { return nil }); err != nil {
 		t.Error(err)
 	}
 	is(true)

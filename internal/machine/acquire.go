@@ -22,21 +22,12 @@ type taken struct{ disks, folders []string }
 
 func (t taken) isEmpty() bool { return len(t.disks)+len(t.folders) == 0 }
 
-// devicesToCheck is disksToCheck, also for bound folders.
+// devicesToCheck are those that all hosts are asked about: all of a machine that starts, otherwise those that are new to it.
 func devicesToCheck(gained taken, want domainxml.Machine, starts bool) taken {
 	if starts {
-		gained.folders = want.BoundFolders()
+		return taken{slices.Sorted(maps.Keys(want.Disks)), want.BoundFolders()}
 	}
-	gained.disks = disksToCheck(gained.disks, want, starts)
 	return gained
-}
-
-// disksToCheck are the disks that all hosts are asked about: all disks of a machine that starts, otherwise those that are new to it.
-func disksToCheck(taken []string, want domainxml.Machine, starts bool) []string {
-	if starts {
-		return slices.Sorted(maps.Keys(want.Disks))
-	}
-	return taken
 }
 
 // newDisks are the disks of want that was, or the running domain, does not have or has as another volume. live is nil while it is off.

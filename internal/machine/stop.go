@@ -85,7 +85,7 @@ func (m Manager) restart(ctx context.Context, uuid string, want domainxml.Machin
 	m.log.Info(ctx, "Restarting the machine", map[string]any{"machine": want.Name, "cause": why.Error()})
 	at, err := m.see(ctx, uuid)
 	if err == nil && at.live != nil {
-		err = m.checkStorage(ctx, uuid, want, disksToCheck(nil, want, true))
+		err = m.checkStorage(ctx, uuid, want, devicesToCheck(taken{}, want, true).disks)
 	}
 	if err == nil {
 		err = m.persist(ctx, uuid, at)

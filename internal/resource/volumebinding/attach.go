@@ -140,14 +140,11 @@ func (a attached) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	volume, is, err := a.isMounted(ctx, uid)
-	if err != nil || is {
+	volume, err := a.volume(ctx)
+	if err != nil {
 		return err
 	}
-	if err := a.checkIdle(ctx); err != nil {
-		return err
-	}
-	err = a.host.BindMount(ctx, a.volumes(uid), volume, a.folder)
+	err = a.host.BindMount(ctx, a.volumes(uid), volume, a.folder, func() error { return a.checkIdle(ctx) })
 	if errors.Is(err, host.ErrNotMounted) {
 		err = fmt.Errorf("%w, but pod %s has the volume on node %s. Is the host that node (kubernetes_node), and its kubelet's root "+
 			"directory %s (kubelet_root_dir)?", err, a.pod.Name(), a.pod.Node, a.kubelet)
@@ -158,26 +155,29 @@ func (a attached) finish(ctx context.Context) error {
 // volumes is the folder below which kubelet mounts the volumes of a pod.
 func (a attached) volumes(uid string) string { return path.Join(a.kubelet, "pods", uid, "volumes") }
 
-// isMounted reports whether the host has what kubelet mounts for the pod, under the name of the claim's PersistentVolume.
-func (a attached) isMounted(ctx context.Context, uid string) (volume string, is bool, err error) {
+// volume is the name of the claim's PersistentVolume, under which kubelet mounts it.
+func (a attached) volume(ctx context.Context) (string, error) {
 	c, err := a.client.Claim(ctx, a.pod.Namespace, a.pod.Claim)
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
-	is, err = a.host.HasBindMount(ctx, a.volumes(uid), c.Spec.VolumeName, a.folder)
-	return c.Spec.VolumeName, is, err
+	return c.Spec.VolumeName, nil
 }
 
 // isThere reports whether attach would change nothing.
-func (a attached) isThere(ctx context.Context) (is bool, err error) {
+func (a attached) isThere(ctx context.Context) (bool, error) {
 	pod, err := a.client.Pod(ctx, a.pod.Namespace, a.pod.Name())
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	if err == nil && !pods.HasEnded(pod) && pod.DeletionTimestamp == nil {
-		_, is, err = a.isMounted(ctx, string(pod.UID))
+	if err != nil || pods.HasEnded(pod) || pod.DeletionTimestamp != nil {
+		return false, err
 	}
-	return is, err
+	volume, err := a.volume(ctx)
+	if err != nil {
+		return false, err
+	}
+	return a.host.HasBindMount(ctx, a.volumes(string(pod.UID)), volume, a.folder)
 }
 
 // checkIdle refuses to change what is mounted under a running machine: the host would unmount what virtiofsd has in a namespace of its
