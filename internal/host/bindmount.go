@@ -6,9 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"path"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/digitalocean/go-libvirt"
 )
@@ -84,9 +81,9 @@ func (b bindMount) change(ctx context.Context, op string, f func(bindMount, *lib
 // mountBelow is the last mount of a volume below a folder.
 func mountBelow(seen []mount, folder, name string) (found mount, ok bool) {
 	for _, m := range seen {
-		below, err := filepath.Rel(folder, m.target)
-		parts := strings.Split(below, "/")
-		if err == nil && len(parts) > 1 && parts[1] == name && slices.Contains([]string{"", "mount"}, path.Join(parts[2:]...)) {
+		plain, _ := path.Match(folder+"/*/"+name, m.target)
+		ofDriver, _ := path.Match(folder+"/*/"+name+"/mount", m.target)
+		if plain || ofDriver {
 			found, ok = m, true
 		}
 	}

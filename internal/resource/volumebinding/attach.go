@@ -127,11 +127,9 @@ func (r *binding) attach(ctx context.Context, m model, v volume.Volume, keys []s
 		}
 	}
 	for _, a := range all {
-		if err := a.finish(ctx); err != nil {
-			return err
-		}
+		err = errors.Join(err, a.finish(ctx))
 	}
-	return nil
+	return err
 }
 
 // finish waits for the pod, and mounts what it has at the folder, too.
@@ -140,11 +138,11 @@ func (a attached) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	volume, err := a.volume(ctx)
+	c, err := a.client.Claim(ctx, a.pod.Namespace, a.pod.Claim)
 	if err != nil {
 		return err
 	}
-	err = a.host.BindMount(ctx, a.volumes(uid), volume, a.folder, func() error { return a.checkIdle(ctx) })
+	err = a.host.BindMount(ctx, a.volumes(uid), c.Spec.VolumeName, a.folder, func() error { return a.checkIdle(ctx) })
 	if errors.Is(err, host.ErrNotMounted) {
 		err = fmt.Errorf("%w, but pod %s has the volume on node %s. Is the host that node (kubernetes_node), and its kubelet's root "+
 			"directory %s (kubelet_root_dir)?", err, a.pod.Name(), a.pod.Node, a.kubelet)
@@ -155,15 +153,6 @@ func (a attached) finish(ctx context.Context) error {
 // volumes is the folder below which kubelet mounts the volumes of a pod.
 func (a attached) volumes(uid string) string { return path.Join(a.kubelet, "pods", uid, "volumes") }
 
-// volume is the name of the claim's PersistentVolume, under which kubelet mounts it.
-func (a attached) volume(ctx context.Context) (string, error) {
-	c, err := a.client.Claim(ctx, a.pod.Namespace, a.pod.Claim)
-	if err != nil {
-		return "", err
-	}
-	return c.Spec.VolumeName, nil
-}
-
 // isThere reports whether attach would change nothing.
 func (a attached) isThere(ctx context.Context) (bool, error) {
 	pod, err := a.client.Pod(ctx, a.pod.Namespace, a.pod.Name())
@@ -173,11 +162,11 @@ func (a attached) isThere(ctx context.Context) (bool, error) {
 	if err != nil || pods.HasEnded(pod) || pod.DeletionTimestamp != nil {
 		return false, err
 	}
-	volume, err := a.volume(ctx)
+	c, err := a.client.Claim(ctx, a.pod.Namespace, a.pod.Claim)
 	if err != nil {
 		return false, err
 	}
-	return a.host.HasBindMount(ctx, a.volumes(string(pod.UID)), volume, a.folder)
+	return a.host.HasBindMount(ctx, a.volumes(string(pod.UID)), c.Spec.VolumeName, a.folder)
 }
 
 // checkIdle refuses to change what is mounted under a running machine: the host would unmount what virtiofsd has in a namespace of its
@@ -193,29 +182,18 @@ func (a attached) checkIdle(ctx context.Context) error {
 	return err
 }
 
-// unattach ends what attach has done on these hosts.
-func (r *binding) unattach(ctx context.Context, state model, keys []string, diags *diag.Diagnostics) error {
+// unattach ends what attach has done on these hosts, unless the heir has it: what the binding, or the instance that replaces it, has now.
+func (r *binding) unattach(ctx context.Context, state model, keys []string, heir volume.Image, diags *diag.Diagnostics) error {
 	v, _, d := tfvalue.VolumeFrom(state.Volume)
 	diags.Append(d...)
+	if len(v.Images) > 0 && heir.Name == v.Images[0].Name {
+		keys = leftHosts(keys, heir.Hosts)
+	}
 	all, err := r.attachedOn(ctx, state, v, keys, diags)
 	for _, a := range all {
 		err = errors.Join(err, a.remove(ctx))
 	}
 	return err
-}
-
-// unattachReplaced is unattach for an instance that a later one of this process has replaced, as far as that does not have the same.
-func (r *binding) unattachReplaced(ctx context.Context, state model, keys []string, diags *diag.Diagnostics) error {
-	v, known, d := tfvalue.VolumeFrom(state.Volume)
-	diags.Append(d...)
-	heir, ok := r.Provider.LookupBinding(state.ID.ValueString())
-	switch {
-	case !ok || !known:
-		return nil
-	case heir.Name == v.Images[0].Name:
-		keys = leftHosts(keys, heir.Hosts)
-	}
-	return r.unattach(ctx, state, keys, diags)
 }
 
 // remove unmounts the volume, and then removes the pod: Kubernetes detaches what nothing has mounted. The mount is kept for another

@@ -109,7 +109,7 @@ func TestAccVolumeBinding_Attached(t *testing.T) {
 	pod := a.pods()[0]
 	missing := func() {
 		t.Helper()
-		says(t, cli.Must("plan", "-no-color"), "1 to change", "Warning: The volume is not mounted", "attached/"+pod.Name+" has")
+		says(t, cli.Must("plan", "-no-color"), "1 to change", "Warning: The volume is not mounted", "attached/"+pod.Name+" is gone")
 		says(t, cli.Must("apply", "-auto-approve", "-no-color"), "1 changed")
 		a.attached(1, 1)
 		unchanged()

@@ -16,6 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // Delete needs only the state: a claim that is gone or being deleted must not block it.
@@ -46,6 +47,16 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	if err == nil && !shared && k != nil {
 		err = k.remove(ctx, state, own, &resp.Diagnostics)
 	}
+	heir, known := volume.Image{}, true
+	if replaced {
+		heir, known = r.Provider.LookupBinding(state.ID.ValueString())
+	}
+	if err == nil {
+		r.forget(ctx, state, hosts, &resp.Diagnostics)
+	}
+	if err == nil && !shared && known {
+		err = r.unattach(ctx, state, r.hostsOf(ctx, state, own, &resp.Diagnostics), heir, &resp.Diagnostics)
+	}
 	if err != nil {
 		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
 		return
@@ -55,18 +66,6 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 			resp.Diagnostics.AddError("The binding could not be removed",
 				fmt.Sprintf("%s: its credentials could not be removed from every host: %s\n\nApply again when this is mended.",
 					state.Name.ValueString(), err))
-			return
-		}
-	}
-	r.forget(ctx, state, hosts, &resp.Diagnostics)
-	unattach := r.unattach
-	if replaced {
-		unattach = r.unattachReplaced
-	}
-	if !shared {
-		if err := unattach(ctx, state, r.hostsOf(ctx, state, own, &resp.Diagnostics), &resp.Diagnostics); err != nil {
-			resp.Diagnostics.AddError("The binding could not be removed",
-				fmt.Sprintf("%s: its volume is still mounted: %s\n\nApply again when this is mended.", state.Name.ValueString(), err))
 			return
 		}
 	}

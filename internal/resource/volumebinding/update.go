@@ -163,14 +163,10 @@ func (c *change) releaseRemoved(ctx context.Context) error {
 		return err
 	}
 	c.forget(ctx, c.state, leftHosts(c.before, c.hosts), c.diags)
-	keep := c.hosts
-	if before, known, _ := tfvalue.VolumeFrom(c.state.Volume); known && before.Images[0].Name != c.actual.Images[0].Name {
-		keep = nil // that of the claim before this one
-	}
-	if err := c.unattach(ctx, c.state, leftHosts(c.hostsBefore(ctx, c.state, c.own, c.diags), keep), c.diags); err != nil {
+	if err := c.unattach(ctx, c.state, c.hostsBefore(ctx, c.state, c.own, c.diags), c.actual.Images[0], c.diags); err != nil {
 		return err
 	}
-	keep = c.hosts
+	keep := c.hosts
 	if c.found.Credentials == nil {
 		keep = nil
 	}
