@@ -139,10 +139,6 @@ func (b bindMount) remove(l *libvirt.Libvirt) error {
 	if err != nil {
 		return err
 	}
-	_ = l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal) // it may be missing
-	err = l.StoragePoolUndefine(p)
-	if isCode(err, libvirt.ErrNoStoragePool) {
-		return nil
-	}
-	return err
+	// It is built for the case that it is missing. One that is not empty is an error.
+	return errors.Join(l.StoragePoolBuild(p, 0), l.StoragePoolDelete(p, libvirt.StoragePoolDeleteNormal), l.StoragePoolUndefine(p))
 }

@@ -214,8 +214,8 @@ func TestAccVolumeBinding_AttachRefused(t *testing.T) {
 	}
 }
 
-// At each step of apply and destroy the provider is killed, or loses an answer of the API server or of libvirt. The next one goes on, and nothing is
-// left in the end.
+// At each step of apply and destroy the provider is killed, or loses an answer of the API server or of libvirt, or libvirt refuses. The next one goes
+// on, and nothing is left in the end.
 func TestAccVolumeBinding_AttachFaults(t *testing.T) {
 	l := acctest.Lab(t)
 	a := attach(t, l, "attach-faults")
@@ -252,9 +252,12 @@ func TestAccVolumeBinding_AttachFaults(t *testing.T) {
 		}
 		return again
 	}
-	calls := map[string][]lab.Call{
-		"apply":   {lab.CallPoolCreateXML, lab.CallPoolDestroy},
-		"destroy": {lab.CallPoolCreateXML, lab.CallPoolDestroy, lab.CallPoolDefine, lab.CallPoolDelete, lab.CallPoolUndefine},
+	// Those of an apply that come later look at the file.
+	calls := map[string]map[lab.Call]int{
+		"apply": {lab.CallPoolCreateXML: 1, lab.CallPoolDestroy: 1},
+		"destroy": {
+			lab.CallPoolCreateXML: 1, lab.CallPoolDestroy: 1, lab.CallPoolDefine: 1, lab.CallPoolDelete: 1, lab.CallPoolUndefine: 1,
+		},
 	}
 	for _, command := range []string{"apply", "destroy"} {
 		for _, kill := range []bool{true, false} {
@@ -276,17 +279,13 @@ func TestAccVolumeBinding_AttachFaults(t *testing.T) {
 					break
 				}
 			}
-			for _, call := range calls[command] {
-				for nth := 1; nth <= 2; nth++ { // what comes later, looks at files
-					again := false
-					t.Run(fmt.Sprintf("%s-%s-kill-%v-%d", call, command, kill, nth), func(t *testing.T) {
-						again = once(t, command, func(*exec.Cmd) { tap.Arm(lab.Fault{Call: call, Nth: nth, After: true, Kill: kill}) }, tap.Fired)
-					})
-					if !again || t.Failed() {
-						break
-					}
+		}
+		for _, f := range acctest.Points(calls[command], []lab.Fault{{After: true, Kill: true}, {After: true}, {Refuse: true}}) {
+			t.Run(command+"-"+f.String(), func(t *testing.T) {
+				if !once(t, command, func(*exec.Cmd) { tap.Arm(f) }, tap.Fired) {
+					t.Error("the call was never made")
 				}
-			}
+			})
 		}
 	}
 }
@@ -296,15 +295,23 @@ func TestAccVolumeBinding_AttachRights(t *testing.T) {
 	l := acctest.Lab(t)
 	a := attach(t, l, "attach-rights")
 	manifest := "../../cluster/rbac/attacher.yaml"
-	acctest.MustShell(t, l, "kubectl --namespace attach-rights apply --filename "+manifest)
 	t.Cleanup(func() { acctest.MustShell(t, l, "kubectl --namespace attach-rights delete --filename "+manifest) })
 	tap := acctest.TapAPI(t, l, false)
 	good := as(t, l, acctest.PodProvider(t, l, "rights")+binding(a.source("create_disk_image = true"), "", "host-a"), "reserver")
 	rest := acctest.Must(clientcmd.BuildConfigFromFlags("", l.Cluster.Kubeconfig))(t)
 	through := strings.NewReplacer(rest.Host, tap.URL, fmt.Sprintf("%q", rest.CAData), fmt.Sprintf("%q", tap.CA))
 	cli := acctest.NewCLI(t)
-	cli.Write("main.tf", through.Replace(strings.Replace(good, "virtclaim-volume", "no-such-image", 1)))
+	cli.Write("main.tf", through.Replace(good))
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
+	if err == nil {
+		t.Error("without the rights it is attached")
+	}
+	says(t, out, "pods", "is forbidden")
+	a.attached(0, 0)
+	heldBy(t, l, "attach-rights", "data")
+	acctest.MustShell(t, l, "kubectl --namespace attach-rights apply --filename "+manifest)
+	cli.Write("main.tf", through.Replace(strings.Replace(good, "virtclaim-volume", "no-such-image", 1)))
+	out, err = cli.Run("apply", "-auto-approve", "-no-color")
 	if err == nil {
 		t.Error("without an image it is attached")
 	}
