@@ -82,7 +82,6 @@ func (p Holder) Remove(ctx context.Context) error { return p.managed().Remove(ct
 func (p Holder) pod() *corev1.Pod {
 	meta := p.managed().Meta()
 	meta.Labels[commandLabel] = "hold"
-	meta.Annotations = map[string]string{"virtclaim.io/node": p.Node}
 	few := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
 	return &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
 		NodeName: p.Node, AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(endSeconds)),

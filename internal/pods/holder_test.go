@@ -37,7 +37,7 @@ func TestHolder(t *testing.T) {
 		"going":      {is(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), []string{"delete pod", "create pod"}, ""},
 		"other node": {is(func(p *corev1.Pod) { p.Spec.NodeName = "node-b" }), []string{"delete pod", "create pod"}, ""},
 		"foreign":    {is(func(p *corev1.Pod) { p.Labels = nil }), nil, "not made by this binding"},
-		"newer":      {is(func(p *corev1.Pod) { p.Annotations[newer.Annotation] = "2" }), nil, newer.Err.Error()},
+		"newer":      {is(func(p *corev1.Pod) { p.Annotations = map[string]string{newer.Annotation: "2"} }), nil, newer.Err.Error()},
 		"of other":   {is(func(p *corev1.Pod) { p.Labels[HolderLabel] = "other" }), nil, "not made by this binding"},
 	} {
 		f := &fakeCluster{pod: tt.pod, becomes: ready}

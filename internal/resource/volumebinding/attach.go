@@ -216,12 +216,9 @@ func (a attached) remove(ctx context.Context) error {
 	return nil
 }
 
-// others reports whether another binding has the volume on the host. Without the right to list pods there is none.
+// others reports whether another binding has the volume on the host.
 func (a attached) others(ctx context.Context) (bool, error) {
 	found, err := a.client.PodsUsing(ctx, a.pod.Namespace, a.pod.Claim)
-	if apierrors.IsForbidden(err) {
-		return false, nil
-	}
 	return slices.ContainsFunc(found, func(p cluster.PodUse) bool {
 		return p.Holds && p.Node == a.pod.Node && p.Name != a.pod.Name()
 	}), err
@@ -231,8 +228,7 @@ func (a attached) others(ctx context.Context) (bool, error) {
 func (r *binding) refreshAttached(ctx context.Context, state *model, diags *diag.Diagnostics) {
 	v, _, d := tfvalue.VolumeFrom(state.Volume)
 	diags.Append(d...)
-	var quiet diag.Diagnostics
-	all, err := r.attachedOn(ctx, *state, v, r.present(*state, state.hostKeys(ctx, diags), &quiet), diags)
+	all, err := r.attachedOn(ctx, *state, v, r.present(*state, state.hostKeys(ctx, diags), &diag.Diagnostics{}), diags)
 	for _, a := range all {
 		is, failed := a.isThere(ctx)
 		if err = errors.Join(err, failed); failed == nil && !is {

@@ -50,8 +50,7 @@ type claimModel struct {
 // Options are those of the claim, and those that only a binding has.
 func (c claimModel) Options(ctx context.Context, diags *diag.Diagnostics) claim.Options {
 	o := c.Claim.Options(ctx, diags)
-	o.Attach = c.Attach.ValueBool()
-	o.SharedFolder = c.SharedFolder.ValueBool()
+	o.Attach, o.SharedFolder = c.Attach.ValueBool(), c.SharedFolder.ValueBool()
 	if !c.UID.IsNull() {
 		o.User = strconv.FormatInt(c.UID.ValueInt64(), 10)
 	}

@@ -33,7 +33,6 @@ type mounts struct {
 func mountsOf(ctx context.Context, r podReader, ref claim.Ref, mode volume.AccessMode) (m mounts, err error) {
 	m = mounts{ref: ref, mode: mode}
 	pods, err := r.PodsUsing(ctx, ref.Namespace, ref.Name)
-	pods = cluster.Users(pods)
 	if err != nil || len(pods) == 0 {
 		return m, err
 	}
@@ -48,7 +47,7 @@ func mountsOf(ctx context.Context, r podReader, ref claim.Ref, mode volume.Acces
 		})
 		isBorne = func(p cluster.PodUse) bool { return shares || p.ReadOnly }
 	}
-	for _, p := range pods {
+	for _, p := range cluster.Users(pods) {
 		if isBorne(p) && !p.Fills {
 			m.beside = append(m.beside, p)
 		} else {

@@ -75,7 +75,9 @@ func (q request) mountedAt(attribute, path string) (location, error) {
 		return location{}, source.Errorf(forceBlockAttribute, "conflicts with %s: the volume has a filesystem, or it has none", attribute)
 	}
 	found := q.inFolder(path)
-	found.oneMount = !q.isSharedFilesystem() && !isReadOnly(q.pv)
+	if !q.isSharedFilesystem() && !isReadOnly(q.pv) {
+		found.oneMount = attribute
+	}
 	return found, nil
 }
 

@@ -30,8 +30,9 @@ type location struct {
 	device *source.Device
 	// oneHost is whether each host has another volume under this path.
 	oneHost bool
-	// oneMount is whether the volume's filesystem is written to, and not known to support mounts on several hosts.
-	oneMount bool
+	// oneMount is the attribute by which the volume is mounted, if its filesystem is written to and not known to support mounts on several
+	// hosts.
+	oneMount string
 	// login is the location of the credentials; nil if the storage needs none.
 	login    *source.Login
 	warnings []string

@@ -103,12 +103,8 @@ func (n Need) check(ctx context.Context, r Reader, claim *corev1.PersistentVolum
 		return source.Errorf("", "the PersistentVolume %s of the %s is of the type %s, which is another folder on each host: "+
 			"the binding must name one host only", pv.Name, refOf(claim), typeOf(pv))
 	}
-	if found.oneMount && len(n.Nodes) > 1 {
-		attribute := mountPathAttribute
-		if n.Attach {
-			attribute = attachAttribute
-		}
-		return source.Errorf(attribute, "the PersistentVolume %s of the %s is of the type %s, with the access modes %s: the "+
+	if found.oneMount != "" && len(n.Nodes) > 1 {
+		return source.Errorf(found.oneMount, "the PersistentVolume %s of the %s is of the type %s, with the access modes %s: the "+
 			"binding must name one host only, and no other host or node may mount it: two destroy it. "+guide.See+
 			"troubleshooting#claims-with-a-filesystem",
 			pv.Name, refOf(claim), typeOf(pv), modeNames(claim.Status.AccessModes))
