@@ -79,7 +79,10 @@ func isGone(err error) bool {
 func (k inspection) see(l *libvirt.Libvirt, p libvirt.StoragePool, head int) (is File, seen []mount, err error) {
 	d := libvirt.Domain{Name: k.name, UUID: p.UUID, ID: -1}
 	length := maxHostFile
-	table := func() ([]byte, error) { return readUpTo(length, peekAt(l, d, "vda")) }
+	table := func() ([]byte, error) {
+		defer func() { length = maxHostFile }() // it may have grown since its length was seen
+		return readUpTo(length, peekAt(l, d, "vda"))
+	}
 	if seen, err = k.start(l, p, table); err != nil {
 		return is, seen, err
 	}
@@ -144,12 +147,7 @@ func (k inspection) volume() libvirt.StorageVol {
 func (k inspection) open(ctx context.Context, l *libvirt.Libvirt) (p libvirt.StoragePool, err error) {
 	err = takePool(ctx, l, k.name,
 		func() (err error) { p, err = k.define(l); return err },
-		func(left libvirt.StoragePool) error {
-			if err := k.close(l, left, nil); !errors.Is(err, errDisturbed) {
-				return err
-			}
-			return nil
-		})
+		func(left libvirt.StoragePool) error { return k.close(l, left, nil) })
 	return p, err
 }
 
@@ -170,7 +168,7 @@ func takePool(ctx context.Context, l *libvirt.Libvirt, name string, define func(
 		case other.UUID != seen: // each user has its own inspectTime
 			seen, deadline = other.UUID, time.Now().Add(inspectTime)
 		case time.Now().After(deadline):
-			if err := end(other); err != nil {
+			if err := end(other); err != nil && !errors.Is(err, errDisturbed) {
 				return err
 			}
 		}
