@@ -136,6 +136,7 @@ func (l *Lab) start(ctx context.Context) error {
 	for name := range l.Hosts {
 		l.Hosts[name] = newHost(filepath.Join(l.Dir, name), name, guest)
 	}
+	letMigrate(l.Hosts)
 	l.Hosts[nodeName].start = kubeletScript
 	group, ctx := errgroup.WithContext(ctx)
 	for _, h := range l.Hosts {
