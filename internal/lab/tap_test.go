@@ -191,12 +191,13 @@ func TestTap_SlowsCopyDown(t *testing.T) {
 
 func TestFault_Name(t *testing.T) {
 	for want, fault := range map[string]Fault{
-		"cut-before-define-1":         {Call: CallDefine, Nth: 1},
-		"kill-after-create-xml-2":     {Call: CallCreateXML, Nth: 2, After: true, Kill: true},
-		"refuse-attach-1":             {Call: CallAttach, Nth: 1, Refuse: true},
-		"hold-before-block-pull-1":    {Call: CallBlockPull, Nth: 1, Hold: true},
-		"slow-before-block-pull-1":    {Call: CallBlockPull, Nth: 1, Slow: true},
-		"cut-at-1048576-vol-upload-1": {Call: CallVolumeUpload, Nth: 1, AtByte: 1 << 20},
+		"cut-before-define-1":          {Call: CallDefine, Nth: 1},
+		"kill-after-create-xml-2":      {Call: CallCreateXML, Nth: 2, After: true, Kill: true},
+		"refuse-attach-1":              {Call: CallAttach, Nth: 1, Refuse: true},
+		"hold-before-block-pull-1":     {Call: CallBlockPull, Nth: 1, Hold: true},
+		"hold-before-migrate-finish-1": {Call: CallMigrateFinish, Nth: 1, Hold: true},
+		"slow-before-block-pull-1":     {Call: CallBlockPull, Nth: 1, Slow: true},
+		"cut-at-1048576-vol-upload-1":  {Call: CallVolumeUpload, Nth: 1, AtByte: 1 << 20},
 	} {
 		if got := fault.String(); got != want {
 			t.Errorf("%+v is named %q, want %q", fault, got, want)

@@ -19,7 +19,9 @@ type Call uint32
 const (
 	CallDomainCreate      Call = 9
 	CallCreateXML         Call = 10
+	CallResume            Call = 28
 	CallSetAutostart      Call = 29
+	CallSuspend           Call = 34
 	CallPoolCreateXML     Call = 76
 	CallPoolDefine        Call = 77
 	CallPoolCreate        Call = 78
@@ -32,6 +34,7 @@ const (
 	CallSecretUndefine    Call = 146
 	CallAttach            Call = 160
 	CallDetach            Call = 161
+	CallAbortJob          Call = 164
 	CallUpdateDevice      Call = 174
 	CallDomainCreateFlags Call = 196
 	CallSetVCPUs          Call = 199
@@ -47,6 +50,11 @@ const (
 	CallVolumeResize      Call = 260
 	CallSetMetadata       Call = 264
 	CallListNodeDevices   Call = 285
+	CallMigrateBegin      Call = 302
+	CallMigratePrepare    Call = 303
+	CallMigratePerform    Call = 305
+	CallMigrateFinish     Call = 306
+	CallMigrateConfirm    Call = 307
 	CallBlockCopy         Call = 345
 	CallDefine            Call = 350
 )
@@ -60,7 +68,9 @@ var callNames = map[Call]string{
 	CallSetMemory: "set-memory", CallShutdown: "shutdown", CallPoolCreateXML: "pool-create-xml", CallSecretUndefine: "secret-undefine",
 	CallBlockJobAbort: "block-job-abort", CallBlockCopy: "block-copy",
 	CallPoolDefine: "pool-define", CallPoolCreate: "pool-create", CallPoolDestroy: "pool-destroy", CallPoolDelete: "pool-delete",
-	CallPoolUndefine: "pool-undefine", CallListNodeDevices: "list-node-devices",
+	CallPoolUndefine: "pool-undefine", CallListNodeDevices: "list-node-devices", CallResume: "resume", CallSuspend: "suspend",
+	CallAbortJob: "abort-job", CallMigrateBegin: "migrate-begin", CallMigratePrepare: "migrate-prepare",
+	CallMigratePerform: "migrate-perform", CallMigrateFinish: "migrate-finish", CallMigrateConfirm: "migrate-confirm",
 	1: "open", 2: "close", 7: "capabilities", 11: "define-xml", 14: "dumpxml", 15: "autostart", 23: "domain-by-name",
 	79: "pool-build", 83: "pool-refresh", 84: "pool-by-name", 87: "pool-info",
 	88: "pool-dumpxml", 95: "vol-by-name", 97: "vol-by-path", 98: "vol-info", 99: "vol-dumpxml", 103: "block-peek", 143: "secret-dumpxml",

@@ -54,6 +54,19 @@ func Tapped(t testing.TB, l *lab.Lab, owner string) (CLI, *lab.Tap) {
 	return cli, tap
 }
 
+// TappedHosts is a folder for a configuration whose provider, which is in its own file, is connected to each of the hosts through a tap.
+func TappedHosts(t testing.TB, l *lab.Lab, owner string) (CLI, map[string]*lab.Tap) {
+	t.Helper()
+	taps, configuration := map[string]*lab.Tap{}, Provider(l, owner)
+	for name, h := range l.Hosts {
+		taps[name] = Tap(t, h)
+		configuration = strings.Replace(configuration, h.URI, taps[name].URI, 1)
+	}
+	cli := NewCLI(t)
+	cli.Write("provider.tf", configuration)
+	return cli, taps
+}
+
 // Tap creates a tap in front of a host for the test.
 func Tap(t testing.TB, h *lab.Host) *lab.Tap {
 	t.Helper()
