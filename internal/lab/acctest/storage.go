@@ -177,3 +177,24 @@ func ImageIn(t testing.TB, dir, name string) string {
 	}
 	return path
 }
+
+// AwaitRecords waits until the guest of a machine with lab.WriteRecords has written that many more records to a storage, all of which must
+// be whole, and returns the number of all.
+func AwaitRecords(t *testing.T, stored func(offset int64, n int) string, more int) (count int) {
+	t.Helper()
+	before := Records(t, stored)
+	Eventually(t, "the guest writes", func() error {
+		if count = Records(t, stored); count < before+more {
+			return fmt.Errorf("it has written %d records, and %d before", count, before)
+		}
+		return nil
+	})
+	return count
+}
+
+// Records is the number of records that guests have written to a storage. It fails the test unless all are whole, each was written once,
+// and by one boot of one guest.
+func Records(t *testing.T, stored func(offset int64, n int) string) int {
+	t.Helper()
+	return Must(lab.CheckRecords(stored(lab.RecordsAt, lab.RecordsSize)))(t)
+}
