@@ -73,7 +73,7 @@ func TestAccMigration_GuestGoesOnWriting(t *testing.T) {
 	if _, err := CheckRecords(content[:5*recordSize] + content[6*recordSize:]); err == nil {
 		t.Error("a record is cut out, but they are whole")
 	}
-	virsh(t, a, "reset", "east") // what starts anew finds records
+	virsh(t, a, "reset", "east") // what starts again finds records
 	await(t, "a record that is written twice", func() bool {
 		_, err := CheckRecords(recordsOf(t, luns["east"]))
 		return err != nil && strings.Contains(err.Error(), "twice")

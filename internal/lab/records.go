@@ -29,7 +29,7 @@ END
 sh /records.sh </dev/null >/dev/null 2>&1 &
 `
 
-// WriteRecords is the kernel parameter that has a guest write numbered records to a disk, such as vda, from READY on for as long as it runs.
+// WriteRecords is the kernel parameter that has a guest write numbered records to a disk, such as vda, from READY on until its end.
 func WriteRecords(disk string) string {
 	script := fmt.Sprintf(writeRecords, disk, RecordsSize/recordSize, RecordsAt/recordSize, recordSize, recordSize-1)
 	return "virtclaim.run=" + base64.StdEncoding.EncodeToString([]byte(script))
