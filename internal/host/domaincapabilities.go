@@ -22,6 +22,8 @@ type DomainCapabilities struct {
 	CPUModes []string
 	// CPUModels are those of the mode custom. Emulation also includes models that the host's own processor supports only in part.
 	CPUModels []string
+	// HostModel is the element cpu of the mode host-model, with the model and the features that differ from it.
+	HostModel string
 	// Firmware are the kinds that libvirt can select automatically, such as efi; SecureBoot tells whether one of them supports secure boot.
 	Firmware   []string
 	SecureBoot bool
@@ -141,6 +143,7 @@ func domainCapabilities(c libvirtxml.DomainCaps) DomainCapabilities {
 	}
 	if c.CPU != nil {
 		able.CPUModes, able.CPUModels = processors(c.CPU, c.Domain)
+		able.HostModel = hostModel(c.CPU)
 	}
 	if c.OS != nil {
 		able.Firmware = values(c.OS.Enums, "firmware")

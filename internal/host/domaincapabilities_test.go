@@ -14,7 +14,8 @@ const someCapabilities = `<domainCapabilities>
     <loader supported='yes'><enum name='secure'><value>no</value></enum></loader></os>
   <cpu>
     <mode name='host-passthrough' supported='no'/>
-    <mode name='host-model' supported='yes'><model fallback='forbid'>EPYC</model></mode>
+    <mode name='host-model' supported='yes'><model fallback='forbid'>EPYC</model><vendor>AMD</vendor>
+      <feature policy='disable' name='vme'/></mode>
     <mode name='custom' supported='yes'><model usable='yes'>qemu64</model><model usable='no'>Haswell</model></mode>
   </cpu>
   <devices>
@@ -33,7 +34,11 @@ func TestDomainCapabilities_Parse(t *testing.T) {
 		want := DomainCapabilities{
 			Hardware: Hardware{Arch: "x86_64", Type: "pc-q35-7.2", DomainType: domainType}, MaxVCPUs: 288,
 			CPUModes: []string{"host-model", "custom"}, CPUModels: models, Firmware: []string{"efi"},
-			DiskDevices: []string{"disk"}, DiskBuses: []string{"sata"},
+			DiskDevices: []string{"disk"}, DiskBuses: []string{"sata"}, HostModel: `<cpu match="exact" mode="custom">
+  <model fallback="forbid">EPYC</model>
+  <vendor>AMD</vendor>
+  <feature policy="disable" name="vme"></feature>
+</cpu>`,
 		}
 		if diff := cmp.Diff(want, domainCapabilities(caps)); diff != "" {
 			t.Errorf("of %s (-want +got):\n%s", domainType, diff)

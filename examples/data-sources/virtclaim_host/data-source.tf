@@ -14,3 +14,12 @@ check "room" {
 locals {
   domain_type = contains(data.virtclaim_host.node_a.guests["x86_64"].domain_types, "kvm") ? "kvm" : "qemu"
 }
+
+data "virtclaim_host" "node_b" {
+  host = "node-b"
+}
+
+# The features that a machine may have to move between the two hosts while it runs.
+locals {
+  common_features = setintersection(data.virtclaim_host.node_a.cpu.features, data.virtclaim_host.node_b.cpu.features)
+}

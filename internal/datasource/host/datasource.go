@@ -51,6 +51,12 @@ func (d *host) Read(ctx context.Context, req datasource.ReadRequest, resp *datas
 		return
 	}
 	m.fill(about)
+	processor, err := h.Processor(ctx)
+	if err != nil {
+		resp.Diagnostics.AddError(unreadable, err.Error())
+		return
+	}
+	m.CPU = showProcessor(processor)
 	m.UsageTypes = usageTypes(ctx, h, d.Provider.UsageTypes(h.Key), &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, m)...)

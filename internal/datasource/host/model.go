@@ -14,6 +14,7 @@ type model struct {
 	UUID              types.String          `tfsdk:"uuid"`
 	Architecture      types.String          `tfsdk:"architecture"`
 	CPUModel          types.String          `tfsdk:"cpu_model"`
+	CPU               *cpuModel             `tfsdk:"cpu"`
 	CPUs              types.Int64           `tfsdk:"cpus"`
 	Memory            types.Int64           `tfsdk:"memory"`
 	LibvirtVersion    types.String          `tfsdk:"libvirt_version"`
@@ -21,6 +22,12 @@ type model struct {
 	Guests            map[string]guestModel `tfsdk:"guests"`
 	UsageTypes        map[string]usageModel `tfsdk:"usage_types"`
 	Timeouts          timeouts.Value        `tfsdk:"timeouts"`
+}
+
+type cpuModel struct {
+	Model    types.String `tfsdk:"model"`
+	Vendor   types.String `tfsdk:"vendor"`
+	Features []string     `tfsdk:"features"`
 }
 
 type guestModel struct {
@@ -61,4 +68,11 @@ func showPool(name string, p libvirthost.Pool) usageModel {
 			types.Int64Value(p.Available)
 	}
 	return seen
+}
+
+func showProcessor(p libvirthost.Processor) *cpuModel {
+	if p.Model == "" {
+		return nil
+	}
+	return &cpuModel{types.StringValue(p.Model), tfvalue.OrNull(p.Vendor), p.Features}
 }

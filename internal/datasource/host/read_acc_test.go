@@ -4,12 +4,15 @@ package host_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"libvirt.org/go/libvirtxml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
@@ -21,6 +24,7 @@ func TestAccHost_MatchesVirsh(t *testing.T) {
 	l := acctest.Lab(t)
 	h := l.Hosts["host-a"]
 	node, pool, version := virsh(t, h, "nodeinfo"), virsh(t, h, "pool-info", "--bytes", "ssd"), virsh(t, h, "version")
+	cpu := baseline(t, h)
 	memory := acctest.Must(strconv.Atoi(strings.TrimSuffix(node["Memory size"], " KiB")))(t) << 10
 	is := func(key, value string) resource.TestCheckFunc {
 		return resource.TestCheckResourceAttr(theHost, key, value)
@@ -37,7 +41,7 @@ func TestAccHost_MatchesVirsh(t *testing.T) {
 				Config: here + looking("host-a"),
 				Check: resource.ComposeTestCheckFunc(
 					is("hostname", "host-a"), is("uuid", hostUUID(t, h)), is("architecture", node["CPU model"]),
-					is("cpus", node["CPU(s)"]), is("memory", strconv.Itoa(memory)),
+					is("cpu.model", cpu.Model.Value), is("cpu.vendor", cpu.Vendor), hasFeatures(cpu), is("cpus", node["CPU(s)"]), is("memory", strconv.Itoa(memory)),
 					is("libvirt_version", strings.TrimPrefix(version["Using library"], "libvirt ")),
 					is("hypervisor_version", strings.TrimPrefix(version["Running hypervisor"], "QEMU ")),
 					resource.TestCheckTypeSetElemAttr(theHost, "guests.x86_64.domain_types.*", "qemu"),
@@ -80,4 +84,31 @@ func hostUUID(t *testing.T, h *lab.Host) string {
 	_, text, _ = strings.Cut(text, "<uuid>")
 	id, _, _ := strings.Cut(text, "</uuid>")
 	return id
+}
+
+// baseline is the processor that libvirt says guests can have, with all features.
+func baseline(t *testing.T, h *lab.Host) (cpu libvirtxml.DomainCPU) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "capabilities.xml")
+	capabilities := acctest.Must(h.Virsh(t.Context(), "domcapabilities"))(t)
+	if err := os.WriteFile(file, []byte(capabilities), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := cpu.Unmarshal(acctest.Must(h.Virsh(t.Context(), "hypervisor-cpu-baseline", "--features", file))(t)); err != nil {
+		t.Fatal(err)
+	}
+	return cpu
+}
+
+// hasFeatures compares the features with those that a processor requires, of which there are some.
+func hasFeatures(cpu libvirtxml.DomainCPU) resource.TestCheckFunc {
+	var all []resource.TestCheckFunc
+	for _, f := range cpu.Features {
+		if f.Policy == "require" {
+			all = append(all, resource.TestCheckTypeSetElemAttr(theHost, "cpu.features.*", f.Name))
+		}
+	}
+	all = append(all, resource.TestCheckTypeSetElemAttr(theHost, "cpu.features.*", "sse2"),
+		resource.TestCheckResourceAttr(theHost, "cpu.features.#", strconv.Itoa(len(all))))
+	return resource.ComposeTestCheckFunc(all...)
 }

@@ -20,8 +20,19 @@ func (d *host) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *dat
 			"uuid":         text("The host's UUID, as libvirt has it."),
 			"architecture": text("The host's architecture in libvirt's words, such as `x86_64`."),
 			"cpu_model":    text("libvirt's name of the host's CPU model; null if it has none. Guests may get fewer features."),
-			"cpus":         number("Number of online CPUs: threads, not cores."),
-			"memory":       number("Total memory of the host in bytes."),
+			"cpu": schema.SingleNestedAttribute{
+				Computed: true,
+				MarkdownDescription: "The processor that a guest can have at most without being bound to this very processor: what a " +
+					"machine gets with the `cpu.mode` `host-model`, of the domain type `kvm` if libvirt reports it. A running " +
+					"machine can move to a host that has all of its features. Null if libvirt can't tell.",
+				Attributes: map[string]schema.Attribute{
+					"model":    text("The named model, for a machine's `cpu.model`. A host may lack some features of its model."),
+					"vendor":   text("The processor's vendor, such as `AMD`; null if any will do."),
+					"features": list("All features, sorted: those of the model that the host has, and those that it has beyond."),
+				},
+			},
+			"cpus":   number("Number of online CPUs: threads, not cores."),
+			"memory": number("Total memory of the host in bytes."),
 
 			"libvirt_version":    text("Version of libvirt on the host, such as `9.0.0`."),
 			"hypervisor_version": text("Version of QEMU on the host."),
