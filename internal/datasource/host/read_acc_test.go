@@ -41,7 +41,8 @@ func TestAccHost_MatchesVirsh(t *testing.T) {
 				Config: here + looking("host-a"),
 				Check: resource.ComposeTestCheckFunc(
 					is("hostname", "host-a"), is("uuid", hostUUID(t, h)), is("architecture", node["CPU model"]),
-					is("cpu.model", cpu.Model.Value), is("cpu.vendor", cpu.Vendor), hasFeatures(cpu), is("cpus", node["CPU(s)"]), is("memory", strconv.Itoa(memory)),
+					is("cpu.model", cpu.Model.Value), is("cpu.vendor", cpu.Vendor), hasFeatures(cpu),
+					is("cpus", node["CPU(s)"]), is("memory", strconv.Itoa(memory)),
 					is("libvirt_version", strings.TrimPrefix(version["Using library"], "libvirt ")),
 					is("hypervisor_version", strings.TrimPrefix(version["Running hypervisor"], "QEMU ")),
 					resource.TestCheckTypeSetElemAttr(theHost, "guests.x86_64.domain_types.*", "qemu"),
