@@ -41,30 +41,12 @@ func (h *Host) makeSmallPool(ctx context.Context, name string, bytes int64) erro
 	if err := h.sandbox.run(ctx, fmt.Sprintf("mount -t tmpfs -o mode=0755,size=%d tmpfs %s", bytes, quote(target))); err != nil {
 		return err
 	}
-	l, disconnect, err := h.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer disconnect()
-	return definePool(l, name, target)
+	return h.addPool(ctx, name, target)
 }
 
 // removeSmallPool removes the parts of it that exist.
 func (h *Host) removeSmallPool(ctx context.Context, name string) error {
-	l, disconnect, err := h.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer disconnect()
-	pool, err := l.StoragePoolLookupByName(name)
-	if err == nil {
-		err = removePool(l, pool)
-	}
-	var problem libvirt.Error
-	if errors.As(err, &problem) && problem.Code == uint32(libvirt.ErrNoStoragePool) {
-		err = nil
-	}
-	if err != nil {
+	if err := h.removePool(ctx, name); err != nil {
 		return err
 	}
 	target := quote(filepath.Join(h.Pools, name))
