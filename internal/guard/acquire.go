@@ -179,7 +179,7 @@ func (e Request) findConflictsOn(ctx context.Context, key string,
 		return nil, nil, err
 	}
 	for _, i := range images {
-		if key == e.Host || i.Type == "network" { // paths are compared on one host only
+		if key == e.Host || i.Type == "network" || i.IsDisk() { // other paths are compared on one host only
 			if err := CheckCopied(key, domains, i, e.UUID); err != nil {
 				return nil, nil, err
 			}

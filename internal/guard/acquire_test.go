@@ -192,6 +192,36 @@ func TestAcquire(t *testing.T) {
 	}
 }
 
+// A file in a folder that hosts share is one file; without that, a path of another host is another file.
+func TestAcquire_FileOfTwoHosts(t *testing.T) {
+	file, private := image("/shared/root", ""), image("/shared/root", "")
+	file.Hosts = []string{"a", "b"}
+	copied := live(user(t, "db", high, "x", "ready", file))
+	copied.Live = strings.ReplaceAll(copied.Live, `<source file="/shared/root"`, `<source file="/elsewhere"`)
+	for name, c := range map[string]struct {
+		want   volume.Image
+		other  host.Domain
+		refuse string
+	}{
+		"one that runs":                  {file, live(user(t, "db", high, "x", "ready", file)), "db on host b runs with it as its disk data"},
+		"one that is off":                {file, user(t, "db", low, "x", "ready", file), "db on host b has it as its disk data"},
+		"an overlay":                     {file, live(user(t, "db", high, "x", "ready", image("/ssd/over", "2"), file)), "a disk of its own over it"},
+		"one that was moved to a copy":   {file, copied, "opens /elsewhere and not its volume /shared/root"},
+		"a clone":                        {file, copier(t, high, file), "A clone of it is being made there"},
+		"another file":                   {file, live(user(t, "db", high, "x", "ready", image("/shared/other", "2"))), ""},
+		"another host's file":            {private, live(user(t, "db", high, "x", "ready", private)), ""},
+		"another host's file, to a copy": {private, copied, ""},
+	} {
+		w := newWorld()
+		w.set("a", user(t, "web", mine, "me", "creating", c.want))
+		w.set("b", c.other)
+		err := acquire(t, guard.Request{Host: "a", Name: "web", UUID: mine, Owner: "me", Images: []volume.Image{c.want}, Hosts: w.host})
+		if (err != nil) != (c.refuse != "") || err != nil && (!errors.Is(err, guard.ErrInUse) || !strings.Contains(err.Error(), c.refuse)) {
+			t.Errorf("%s: got %v, want %q", name, err, c.refuse)
+		}
+	}
+}
+
 func named(i volume.Image, name string) volume.Image { i.Name = name; return i }
 
 func TestAcquire_WaitsFor(t *testing.T) {
