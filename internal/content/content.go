@@ -93,6 +93,8 @@ type Spec struct {
 	// Precheck is nil if the master may be used now. It is called when the journal of a clone is visible to other processes, and again
 	// after the copy; for an overlay, when its header names the master. It may be nil.
 	Precheck func(context.Context) error
+	// Confirm is nil if the complete volume, which has its identity, is what it must be. After an error it is removed. It may be nil.
+	Confirm func(ctx context.Context, v host.StorageVolume, generation string) error
 
 	// baseNames are the names of the shared images on the host, the lowest one first.
 	baseNames []string

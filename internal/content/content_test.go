@@ -353,3 +353,29 @@ func TestMake_KeepsAVolumeThatOthersUse(t *testing.T) {
 		}
 	}
 }
+
+// A complete volume that is not what it must be is removed, also an upload with its journal.
+func TestMake_Confirm(t *testing.T) {
+	for name, spec := range map[string]content.Spec{
+		"clone": clone("web"), "blank": {Pool: "ssd", Name: "web", Format: "qcow2", Capacity: 1 << 20},
+		"image": {Pool: "ssd", Name: "web", Content: bytesOf(qcow2(1 << 20)), Format: "qcow2", Capacity: 1 << 20},
+	} {
+		h, refused, seen := newHost(), errors.New("not seen"), ""
+		spec.Confirm = func(_ context.Context, v host.StorageVolume, generation string) error {
+			if seen = generation; v.Name != "web" || v.Path == "" || len(h.domains) != 1 {
+				t.Errorf("%s: %+v, and %d journals", name, v, len(h.domains))
+			}
+			return refused
+		}
+		if _, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, spec, quiet); !errors.Is(err, refused) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(h.volumes)+len(h.domains)+len(h.secrets) != 0 {
+			t.Errorf("%s: left are %v, %v, %v", name, h.volumes, h.domains, h.secrets)
+		}
+		refused = nil
+		if made := mustMake(t, h, spec); made.Generation != seen {
+			t.Errorf("%s: %s was confirmed, and %s made", name, seen, made.Generation)
+		}
+	}
+}

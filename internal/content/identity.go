@@ -201,7 +201,7 @@ func Adopt(ctx context.Context, h Identities, v host.StorageVolume, format strin
 // Engrave moves an identity from the ledger into the header of a qcow2 image that a machine is about to open, because the ledger would
 // recognize any file of that name. Nothing is done while a machine has it open, since QEMU writes headers from memory.
 func Engrave(ctx context.Context, h Identities, opened Opened, s *Seen, i volume.Image) error {
-	if s == nil || len(s.Head) == 0 || image.Identity(s.Head) != "" {
+	if s == nil || len(s.Head) == 0 || image.Identity(s.Head) != "" || len(i.Hosts) > 1 { // a machine on another host may have it open
 		return nil
 	}
 	for u := range opened.of(s.StorageVolume) {

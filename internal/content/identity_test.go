@@ -177,9 +177,11 @@ func TestEngrave(t *testing.T) {
 	for name, c := range map[string]struct {
 		format   string
 		runs     bool
+		hosts    []string
 		engraved bool
 	}{
-		"at rest": {"qcow2", false, true}, "of a running machine": {"qcow2", true, false}, "raw": {"raw", false, false},
+		"at rest": {"qcow2", false, nil, true}, "of a running machine": {"qcow2", true, nil, false}, "raw": {"raw", false, nil, false},
+		"of its host": {"qcow2", false, []string{"a"}, true}, "that another host may have open": {"qcow2", false, []string{"a", "b"}, false},
 	} {
 		h := newHost()
 		v := host.StorageVolume{Pool: "ssd", Name: "web", Type: "file", Format: c.format, Path: "/ssd/web"}
@@ -192,7 +194,7 @@ func TestEngrave(t *testing.T) {
 			h.domains["web"] = opener(opens("file='/ssd/web'", c.format))
 			h.domains["web"].active = true
 		}
-		i := volume.Image{Type: "file", Format: c.format, Name: "/ssd/web", Generation: id}
+		i := volume.Image{Type: "file", Format: c.format, Name: "/ssd/web", Generation: id, Hosts: c.hosts}
 		seen, err := content.Inspect(t.Context(), h, i)
 		h.volumes["ssd/web"].head = qcow2(2 << 20) // a machine that was waited for has grown it
 		if err == nil {

@@ -28,6 +28,8 @@ type journal struct {
 	domainxml.Journal
 	// release ends the domain that shows other processes that this one creates the volume; nil where there is none.
 	release func(context.Context) error
+	// confirm is that of the specification; it may be nil.
+	confirm func(ctx context.Context, v host.StorageVolume, generation string) error
 	// bases are the shared images below the finished volume, the lowest one last.
 	bases []volume.Image
 }
@@ -59,7 +61,7 @@ func open(ctx context.Context, h Host, pool, name string) (*journal, error) {
 // begin creates the journal of a volume that is about to be created; host.ErrExists when there is one. The journal of an upload is
 // active from the start, so that other processes don't take it for an abandoned one.
 func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) {
-	j := &journal{host: h, Journal: domainxml.Journal{
+	j := &journal{host: h, confirm: s.Confirm, Journal: domainxml.Journal{
 		Name: journalName(s.Pool, s.Name), UUID: uuid.NewString(),
 		Note: domainxml.Note{
 			Owner: owner, Pool: s.Pool, Volume: s.Name, Prefix: s.Prefix, Generation: cmp.Or(s.generation,
@@ -114,6 +116,9 @@ func (j *journal) write(ctx context.Context) error {
 // finish assigns the complete volume, which is not open anywhere, its identity, and removes the journal.
 func (j *journal) finish(ctx context.Context, v host.StorageVolume) error {
 	err := identify(ctx, j.host, asProbed(v), j.Note.Generation)
+	if err == nil && j.confirm != nil {
+		err = j.confirm(ctx, v, j.Note.Generation)
+	}
 	if err != nil {
 		return err
 	}

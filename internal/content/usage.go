@@ -64,6 +64,15 @@ func (u UsageTypes) Pool(ctx context.Context, h pools, usageType string) (string
 	return pool, err
 }
 
+// Existing is Pool, but makes and starts none.
+func (u UsageTypes) Existing(ctx context.Context, h pools, usageType string) (string, error) {
+	place, err := u.find(ctx, usageType)
+	if err != nil || place.Pool != "" {
+		return place.Pool, err
+	}
+	return h.PoolOfTarget(ctx, place.Folder)
+}
+
 // Place is the location of a usage type.
 type Place struct {
 	// Pool is a storage pool. If it is empty, Folder is the target path of the pool, which may not exist yet.
