@@ -20,7 +20,7 @@ type replacement struct {
 
 var replacements = []replacement{
 	{
-		"virtclaim_disk", "other content in `file`, `url`, `checksum`, `container_image` or `root_filesystem`; `host`, `name`, `name_prefix`, `usage_type`, `copy_mode`, `format`; `-replace`",
+		"virtclaim_disk", "other content in `file`, `url`, `checksum`, `container_image` or `root_filesystem`; `host` (but in place to another one of `hosts`), `name`, `name_prefix`, `usage_type`, `copy_mode`, `format`; `-replace`",
 		"warns: `The content of disk … is lost`; refuses what is no disk or can't be had, and a host that does not answer: `The disk can't be replaced`",
 		"deletes the disk, unless a machine has it, and makes the new one; refuses what only the end of a download shows",
 		"the disk if the plan refuses it; with `name_prefix` and `create_before_destroy` also if the apply does",
@@ -29,6 +29,11 @@ var replacements = []replacement{
 	{
 		"virtclaim_disk", "`file.path` in another folder, or a file that is gone", "in place, with a warning: `The file of disk … is not there`; another name of a missing file is refused: `there is no file`", "nothing", "the disk",
 		[]string{"TestAccDisk_FileOfAnotherComputer", "TestDigest_FileElsewhere", "TestDigest_MissingInApply"},
+	},
+	{
+		"virtclaim_disk", "`hosts`; `host` to another one of `hosts`", "in place; refuses other folders: `Not a disk of all these hosts`",
+		"in place; refuses a host that does not see the file, and to remove one with a machine that has the disk", "the disk",
+		[]string{"TestAccDisk_HostsOfSharedFolder", "TestAccDisk_HostsOfSharedFolderAreGuarded", "TestAccDisk_HostsWithFoldersOfTheirOwn", "TestDisk_ReplacedByAnotherHost"},
 	},
 	{
 		"virtclaim_disk", "the master in `source.volume`", "warns: `The content of disk … is lost`, or `The master of disk … may be another one`", "deletes the overlay or clone, unless a machine has it",

@@ -128,7 +128,8 @@ func progress(ctx context.Context, plan model) func(host.Progress) {
 	}
 }
 
-// grow resizes the disk to the planned size: through the machine that runs on it, whose guest sees that at once, or through the pool.
+// grow resizes the disk to the planned size: through the machine that runs on it, whose guest sees that at once, or through the pool of its
+// own host.
 func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) error {
 	size := plan.size()
 	own, known := state.made(ctx, diags)
@@ -136,29 +137,31 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 		return nil
 	}
 	top, hasSize := own.Images[0], own.Capacity != nil && size <= *own.Capacity
-	domains, err := guard.List(ctx, h)
+	all, err := r.everywhere(ctx, h, plan, top)
 	if err != nil {
 		return err
 	}
-	if err := guard.External(h.Key, domains, top); err != nil {
-		if hasSize {
-			return nil
+	for _, on := range all {
+		if err := guard.External(on.Key, on.domains, top); err != nil {
+			if hasSize {
+				return nil
+			}
+			return err
 		}
-		return err
 	}
-	users, err := guard.UsersAmong(ctx, h.Key, h, domains, top)
+	users, err := usersOn(ctx, all, top)
 	if err != nil {
 		return err
 	}
 	users = slices.DeleteFunc(users, func(u guard.Use) bool { // except for those that run with a deleted file
 		return u.Live && u.Depth == 0 && volume.IsRemade(u.Image(), top)
 	})
-	is, err := h.Volume(ctx, state.Pool.ValueString(), state.Name.ValueString())
+	is, err := h.Volume(ctx, plan.Pool.ValueString(), state.Name.ValueString())
 	if errors.Is(err, host.ErrUndescribed) && hasSize {
 		return nil // other changes need no description
 	}
 	if n := slices.IndexFunc(users, func(u guard.Use) bool { return u.Live && !onlyReads(u) }); n >= 0 {
-		return growThrough(ctx, h, users[n], top, is, err, size, hasSize)
+		return growThrough(ctx, hostOf(all, users[n]).Host, users[n], top, is, err, size, hasSize)
 	}
 	if err != nil {
 		return err
@@ -172,7 +175,7 @@ func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags 
 	if n := slices.IndexFunc(users, onlyReads); n >= 0 {
 		return fmt.Errorf("%w: domain %s runs on an overlay of it. Stop that while the disk grows", guard.ErrInUse, users[n].Domain)
 	}
-	if err := checkStored(ctx, h, is, own, domains); err != nil {
+	if err := checkStored(ctx, h, is, own, all[0].domains); err != nil {
 		return err
 	}
 	return resize(ctx, h, is, own, size)

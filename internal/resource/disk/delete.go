@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -47,7 +46,7 @@ func (r *disk) delete(
 	diags *diag.Diagnostics,
 ) error {
 	top, pool, name := own.Images[0], state.Pool.ValueString(), state.Name.ValueString()
-	is, domains, err := removable(ctx, h, pool, name, top, diags)
+	is, all, err := r.removable(ctx, h, state, top, diags)
 	isReplaced := errors.Is(err, content.ErrReplaced)
 	isMissing := errors.Is(err, host.ErrNotFound) && !isReplaced
 	if isMissing {
@@ -60,9 +59,9 @@ func (r *disk) delete(
 		return err
 	}
 	if !isReplaced { // the name of a missing volume may still be in use
-		if err := r.detach(ctx, h, domains, top, owners, func() ([]domainxml.Definitions, error) {
-			_, domains, err := removable(ctx, h, pool, name, top, diags)
-			return domains, err
+		if err := r.detach(ctx, all, top, owners, func() ([]at, error) {
+			_, all, err := r.removable(ctx, h, state, top, diags)
+			return all, err
 		}); err != nil {
 			return err
 		}
@@ -85,48 +84,76 @@ func (r *disk) delete(
 			return err
 		}
 	}
-	return content.ForgetMasterRecord(ctx, h, own.Images)
+	for _, on := range all { // each host on which a machine had it has a record
+		if err := content.ForgetMasterRecord(ctx, on, own.Images); err != nil {
+			return err
+		}
+		if on.Key != h.Key && on.pool != "" {
+			_ = on.Rescan(ctx, on.pool) // a deleted file in its list would be in the way of machines
+		}
+	}
+	return nil
 }
 
-// removable is content.Removable, after what libvirt has left of ephemeral disks is removed.
-func removable(
-	ctx context.Context, h *host.Host, pool, name string, top volume.Image, diags *diag.Diagnostics,
-) (is *content.Seen, domains []domainxml.Definitions, err error) {
-	if domains, err = guard.List(ctx, h); err != nil {
+// removable is the disk's volume on its own host, which no host must have reason to keep, and all its hosts.
+func (r *disk) removable(
+	ctx context.Context, h *host.Host, m model, top volume.Image, diags *diag.Diagnostics,
+) (is *content.Seen, all []at, err error) {
+	if all, err = r.everywhere(ctx, h, m, top); err != nil {
 		return nil, nil, err
 	}
-	is, err = content.Removable(ctx, h, domains, pool, name, top.Format, top.Generation)
-	if !errors.Is(err, content.ErrBacking) {
-		return is, domains, err
+	for _, on := range all[1:] {
+		if on.pool == "" {
+			continue
+		}
+		// A host that does not see the file any more has no overlays of it.
+		if _, err := removableOn(ctx, on, m.Name.ValueString(), top, diags); err != nil && !errors.Is(err, host.ErrNotFound) {
+			return nil, nil, fmt.Errorf("host %s: %w", on.Key, err)
+		}
 	}
-	if removed, failed := content.RemoveTransients(ctx, h, pool, top.Name, ""); failed == nil && len(removed) > 0 {
-		diags.AddWarning("What guests had written to an ephemeral disk was removed", fmt.Sprintf(
-			"libvirt had left %s on host %s, as when it ends together with QEMU.", strings.Join(removed, ", "), h.Key))
-		is, err = content.Removable(ctx, h, domains, pool, name, top.Format, top.Generation)
+	is, err = removableOn(ctx, all[0], m.Name.ValueString(), top, diags)
+	return is, all, err
+}
+
+// removableOn is content.Removable, after what libvirt has left of ephemeral disks is removed.
+func removableOn(ctx context.Context, on at, name string, top volume.Image, diags *diag.Diagnostics) (is *content.Seen, err error) {
+	is, err = content.Removable(ctx, on, on.domains, on.pool, name, top.Format, top.Generation)
+	if !errors.Is(err, content.ErrBacking) {
+		return is, err
+	}
+	if len(top.Hosts) == 1 { // a machine of another host may run on such an overlay
+		removed, failed := content.RemoveTransients(ctx, on, on.pool, top.Name, "")
+		if failed == nil && len(removed) > 0 {
+			diags.AddWarning("What guests had written to an ephemeral disk was removed", fmt.Sprintf(
+				"libvirt had left %s on host %s, as when it ends together with QEMU.", strings.Join(removed, ", "), on.Key))
+			is, err = content.Removable(ctx, on, on.domains, on.pool, name, top.Format, top.Generation)
+		}
 	}
 	if errors.Is(err, content.ErrBacking) {
 		// If a machine of another owner writes to the disk, that is the better error than the advice to remove the overlay.
-		err = cmp.Or(guard.External(h.Key, domains, top), err)
+		err = cmp.Or(guard.External(on.Key, on.domains, top), err)
 	}
-	return is, domains, err
+	return is, err
 }
 
 // detach unplugs a disk from its machines. It is an error if one of them was migrated to another host outside of Terraform. Since guests
 // are waited for, the disk is looked at again after that.
-func (r *disk) detach(ctx context.Context, h *host.Host, domains []domainxml.Definitions, top volume.Image, owners []string,
-	again func() ([]domainxml.Definitions, error),
-) error {
-	users, err := guard.UsersAmong(ctx, h.Key, h, domains, top)
+func (r *disk) detach(ctx context.Context, all []at, top volume.Image, owners []string, again func() ([]at, error)) error {
+	users, err := usersOn(ctx, all, top)
 	if err == nil {
 		err = guard.HostsOf(r.Provider.Hosts).CheckUses(ctx, users)
 	}
 	if err != nil || len(users) == 0 {
 		return err
 	}
-	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": h.Key, "disk": top.Name})()
-	err = guard.Detach(ctx, map[string]guard.Host{h.Key: h}, top, owners, users, func(u guard.Use) (err error) {
+	defer tfvalue.Progress(ctx, "Waiting for guests to acknowledge the unplug", map[string]any{"host": all[0].Key, "disk": top.Name})()
+	hosts := map[string]guard.Host{}
+	for _, on := range all {
+		hosts[on.Key] = on
+	}
+	err = guard.Detach(ctx, hosts, top, owners, users, func(u guard.Use) (err error) {
 		if u.Live {
-			err = content.CheckOpenMasters(ctx, h, u.Device.Volume.Images)
+			err = content.CheckOpenMasters(ctx, hostOf(all, u), u.Device.Volume.Images)
 		}
 		if errors.Is(err, content.ErrMasterChanged) {
 			err = guard.ExplainMaster(u.Domain, u.Device, err)
@@ -134,13 +161,13 @@ func (r *disk) detach(ctx context.Context, h *host.Host, domains []domainxml.Def
 		return err
 	})
 	if err == nil {
-		domains, err = again()
+		all, err = again()
 	}
 	if err != nil && !errors.Is(err, host.ErrNotFound) {
 		return err
 	}
-	if users, err = guard.UsersAmong(ctx, h.Key, h, domains, top); err == nil && len(users) > 0 {
-		err = fmt.Errorf("%w: domain %s on host %s has got it meanwhile. Apply again", guard.ErrInUse, users[0].Domain, h.Key)
+	if users, err = usersOn(ctx, all, top); err == nil && len(users) > 0 {
+		err = fmt.Errorf("%w: domain %s on host %s has got it meanwhile. Apply again", guard.ErrInUse, users[0].Domain, users[0].Host)
 	}
 	return err
 }

@@ -17,6 +17,7 @@ import (
 type model struct {
 	ID            types.String     `tfsdk:"id"`
 	Host          types.String     `tfsdk:"host"`
+	Hosts         types.Set        `tfsdk:"hosts"`
 	Name          types.String     `tfsdk:"name"`
 	NamePrefix    types.String     `tfsdk:"name_prefix"`
 	UsageType     types.String     `tfsdk:"usage_type"`
@@ -77,14 +78,14 @@ func (m model) top(v host.StorageVolume, generation string) volume.Image {
 	}
 	return volume.Image{
 		Type: "file", Format: v.Format, Name: v.Path, Generation: generation,
-		AccessMode: mode, Hosts: []string{m.Host.ValueString()},
+		AccessMode: mode, Hosts: m.hostKeys(),
 	}
 }
 
 // asConfigured sets the attributes of a disk's own volume that only the configuration has. While the kind of the source is undecided, the
 // access mode is kept: another kind would make it another disk.
 func (m model) asConfigured(v volume.Volume) volume.Volume {
-	v.CopyOnRead = m.mode() == volume.CopyOnRead
+	v.CopyOnRead, v.Images[0].Hosts = m.mode() == volume.CopyOnRead, m.hostKeys()
 	if !m.isUndecided() {
 		v.Images[0].AccessMode = m.top(host.StorageVolume{}, "").AccessMode
 	}

@@ -53,6 +53,7 @@ func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, r
 	plan.checkClusterSize(&resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	if req.State.Raw.IsNull() {
+		r.planHosts(ctx, plan, model{}, &resp.Diagnostics)
 		if r.Provider.Ready() {
 			r.Provider.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 		}
@@ -82,11 +83,15 @@ func (m model) checkMaster(ctx context.Context, diags *diag.Diagnostics) {
 		return
 	}
 	for _, i := range v.Images {
-		if !slices.Contains(i.Hosts, m.Host.ValueString()) {
+		for _, key := range missing(i.Hosts, m.hostKeys()) {
 			diags.AddAttributeError(sourcePath, "Host not in the binding", fmt.Sprintf(
-				"The master %s is there for the hosts %s, not for %s. Add %s to the hosts of its binding; a disk of a host can only be "+
-					"the master of disks of the same host.", i.Name, strings.Join(i.Hosts,
-					", "), m.Host.ValueString(), m.Host.ValueString()))
+				"The master %s is there for the hosts %s, not for %s. Add %[3]s to the hosts of its binding; a disk of a host can only be "+
+					"the master of disks of the same host.", i.Name, strings.Join(i.Hosts, ", "), key))
+		}
+		if others := missing(m.hostKeys(), i.Hosts); i.IsDisk() && m.isOver() && len(others) > 0 && m.hostsKnown() {
+			diags.AddAttributeError(path.Root(hostsName), "Another host would not see the overlay", fmt.Sprintf(
+				"Machines on host %s may write to the master %s, and must see that it has overlays. Give this disk the same hosts, in a "+
+					"pool that they share, or make a clone (copy_mode = \"clone\").", others[0], i.Name))
 		}
 		if i.AccessMode == volume.WriteShared && m.mode() != volume.Clone {
 			diags.AddAttributeError(path.Root("copy_mode"), "An overlay of what others write", fmt.Sprintf(
@@ -94,6 +99,11 @@ func (m model) checkMaster(ctx context.Context, diags *diag.Diagnostics) {
 					"\"clone\" while none of them runs, or bind it read-shared.", i.Name))
 		}
 	}
+}
+
+// missing are the hosts of all that are not in some.
+func missing(some, all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(key string) bool { return slices.Contains(some, key) })
 }
 
 // hasNoVolume reports whether the source is known to have no volume to copy.
@@ -145,7 +155,7 @@ func (m *model) planNew(ctx context.Context, diags *diag.Diagnostics) {
 		m.ImageConfiguration = types.ObjectUnknown(tfvalue.ImageConfigurationTypes)
 	}
 	master, known := m.master(ctx, diags)
-	if m.isUndecided() || m.Host.IsUnknown() || m.Size.IsUnknown() || m.CopyMode.IsUnknown() {
+	if m.isUndecided() || !m.hostsKnown() || m.Size.IsUnknown() || m.CopyMode.IsUnknown() {
 		m.Volume = tfvalue.UnknownVolume()
 		return
 	}
@@ -187,6 +197,9 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	if r.adoptFormat(ctx, asked, &state, &resp.Diagnostics); resp.Diagnostics.HasError() {
 		return
 	}
+	if r.planHosts(ctx, *plan, state, &resp.Diagnostics); plan.moves(state) {
+		plan.ID, plan.Pool = types.StringUnknown(), types.StringUnknown() // that of its other host may have another name
+	}
 	plan.Digest, plan.ImageConfiguration = r.planOwnDigest(ctx, *plan, state, &resp.Diagnostics), plan.planConfiguration(state)
 	if state.isImported() && !plan.checkFormat(state, &resp.Diagnostics) {
 		return
@@ -226,7 +239,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		is.Capacity = &size
 	}
 	plan.Size = state.Size.OrSame(plan.Size)
-	if plan.isUndecided() && state.isImported() {
+	if plan.isUndecided() && state.isImported() || !plan.hostsKnown() {
 		plan.Volume = tfvalue.UnknownVolume() // it may be adopted as any kind
 		return
 	}
@@ -239,6 +252,9 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 // replacedBy are the attributes whose change replaces the disk. A usage type that was renamed has the same pool.
 func (r *disk) replacedBy(ctx context.Context, plan, state model, diags *diag.Diagnostics) path.Paths {
 	return slices.DeleteFunc(plan.otherDisk(ctx, state, diags), func(p path.Path) bool {
+		if plan.moves(state) && (p.Equal(path.Root("host")) || p.Equal(path.Root("usage_type"))) { // its pool must be the same folder
+			return true
+		}
 		return p.Equal(path.Root("usage_type")) && r.plannedPool(ctx, plan, state, diags) == state.Pool.ValueString()
 	})
 }

@@ -45,6 +45,7 @@ func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *res
 
 	plan.planFormat() // of a source that was unknown in the plan
 	h := r.host(plan, &resp.Diagnostics)
+	plan.checkHosts(&resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	plan.checkSize(ctx, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
@@ -87,6 +88,9 @@ func (r *disk) make(ctx context.Context, h *host.Host, plan *model, s sourceMode
 		return made, nil, "", err
 	}
 	spec := plan.spec(ctx, pool, diags)
+	if err := r.share(ctx, *plan, &spec); err != nil {
+		return made, nil, "", err
+	}
 	var on content.Host = h
 	if plan.isOver() { // a clone's master is looked at again before it is opened
 		on = r.Provider.Files.On(h)
@@ -177,6 +181,12 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 	}
 	if err := noteImported(ctx, h, plan, state, &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, plan, "The imported disk could not be recorded on its host", err)
+		return
+	}
+	if err := r.updateHosts(ctx, &plan, state, &resp.Diagnostics); err != nil {
+		addHostsError(&resp.Diagnostics, plan, err)
+	}
+	if resp.Diagnostics.HasError() {
 		return
 	}
 	if err := r.grow(ctx, h, plan, state, &resp.Diagnostics); err != nil {

@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -26,8 +28,16 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 			"`usage_type` (unless it is the same storage pool), the master or the configured content forces a new resource. A master " +
 			"that has moved or grown, and new content under the same tag or URL, do not.",
 		Attributes: map[string]schema.Attribute{
-			"id":   tfvalue.Constant("`<host>/<pool>/<volume>`, which is also the import id."),
-			"host": tfvalue.Required("Key of the provider's `hosts` that has the disk."),
+			"id": tfvalue.Constant("`<host>/<pool>/<volume>`, which is also the import id."),
+			"host": tfvalue.Required("Key of the provider's `hosts` that has the disk, and manages it. Can be changed in place to " +
+				"another one of `hosts`."),
+			"hosts": schema.SetAttribute{
+				Optional: true, ElementType: types.StringType, Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
+				MarkdownDescription: "Keys of all hosts that may open the disk's file, because the pool of the usage type is the same " +
+					"folder of a shared filesystem on each, with the same path. Defaults to `host`, which must be one of them. That each " +
+					"host sees the file is checked before the disk is used. Only for qcow2 disks that are not made from a container " +
+					"image. Can be changed in place, unless a machine on a removed host has the disk.",
+			},
 			"name": tfvalue.VolumeName("Name of the storage volume, unique in its pool.", 200),
 			"name_prefix": tfvalue.VolumeNamePrefix("Prefix of a generated name of the storage volume. For disks that are replaced with "+
 				"`create_before_destroy`.", 180),

@@ -27,6 +27,8 @@ func value(t *testing.T, of attr.Type, from any) attr.Value {
 		v, err = of.ValueFromTerraform(ctx, tftypes.NewValue(of.TerraformType(ctx), nil))
 	case unknown:
 		v, err = of.ValueFromTerraform(ctx, tftypes.NewValue(of.TerraformType(ctx), tftypes.UnknownValue))
+	case attr.Value:
+		return from
 	case string:
 		return types.StringValue(from)
 	case map[string]any:

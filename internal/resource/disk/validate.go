@@ -17,6 +17,7 @@ func (r *disk) ValidateConfig(ctx context.Context, req resource.ValidateConfigRe
 	}
 	diags := &resp.Diagnostics
 	config.Size.CheckUnit(path.Root("size"), "Gi", diags)
+	config.checkHosts(diags)
 	if config.Source.IsUnknown() {
 		return
 	}
