@@ -90,6 +90,16 @@ func applyCPU(d *libvirtxml.Domain, m Machine) {
 	}
 }
 
+// Processor is the element cpu and its mode. In a running domain it lists what the guest has, but for the modes host-passthrough and
+// maximum. Both are empty without one.
+func (d *Domain) Processor() (element, mode string, err error) {
+	if d.xml.CPU == nil {
+		return "", "", nil
+	}
+	element, err = d.xml.CPU.Marshal()
+	return element, cmp.Or(d.xml.CPU.Mode, CustomCPU), err
+}
+
 func applyTopology(d *libvirtxml.Domain, t *Topology) {
 	if d.CPU == nil {
 		d.CPU = &libvirtxml.DomainCPU{}

@@ -61,6 +61,9 @@ func (d *Domain) Metadata() Metadata { return d.metadata.Metadata }
 // Machine is the part of the domain that virtclaim manages.
 func (d *Domain) Machine() (Machine, error) { return parse(d.xml, d.metadata) }
 
+// Name is the domain's.
+func (d *Domain) Name() string { return d.xml.Name }
+
 // Type is the machine type, with the alias resolved by libvirt.
 func (d *Domain) Type() string { return typeOf(d.xml) }
 

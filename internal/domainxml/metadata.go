@@ -38,6 +38,20 @@ type Metadata struct {
 	Phase string `xml:"phase,attr,omitempty"`
 	// Creation identifies the apply that creates the domain; empty when the machine is Ready.
 	Creation string `xml:"creation,attr,omitempty"`
+	Move
+}
+
+// Move is the record of a move to another host. The stored definitions on both hosts have it until the move is complete.
+type Move struct {
+	// From and To are the keys of the hosts, ID is that of the move; empty without one.
+	From string `xml:"moves-from,attr,omitempty"`
+	To   string `xml:"moves-to,attr,omitempty"`
+	ID   string `xml:"move,attr,omitempty"`
+	// Autostart tells that the source has started the domain when it booted; it does not during the move.
+	Autostart bool `xml:"moves-autostart,attr,omitempty"`
+	// Arrives is set in the target's definition as long as the domain has never been there: libvirt replaces that definition when the guest
+	// comes.
+	Arrives bool `xml:"arrives,attr,omitempty"`
 }
 
 // machineMetadata is the element in <metadata>. Beside Metadata it records what a <disk> can't express.

@@ -38,6 +38,8 @@ type Waiter interface {
 type Request struct {
 	// Host is the key of the machine's host; Name and UUID are the domain's.
 	Host, Name, UUID string
+	// From is the key of the host that the machine moves from, where it still has its storage; empty if it does not move.
+	From string
 	// Owner is the machine's owner; empty when none is configured.
 	Owner string
 	// Images are those of all its chains. Each has the access mode and the hosts for which it may be used.
@@ -197,9 +199,11 @@ func (e Request) findConflictsOn(ctx context.Context, key string,
 	return domains, found, nil
 }
 
-// isSelf reports whether the use is the machine's own. UUIDs are compared on its host only: a domain of the same UUID on another host
-// is left from a migration, or a copy of the definition.
-func (e Request) isSelf(u Use) bool { return u.Host == e.Host && u.UUID == e.UUID }
+// isSelf reports whether the use is the machine's own. UUIDs are compared on its host only, and on the one that it moves from: a domain of
+// the same UUID on another host is left from a migration, or a copy of the definition.
+func (e Request) isSelf(u Use) bool {
+	return u.UUID == e.UUID && (u.Host == e.Host || u.Host == e.From && e.From != "")
+}
 
 // conflicting returns the access mode of the use, that of its binding or else that of its device, if it is not compatible with wanted.
 func (u Use) conflicting(wanted volume.AccessMode) (mode volume.AccessMode, ok bool) {
@@ -297,8 +301,14 @@ func (c conflict) refusal() error {
 	text := fmt.Sprintf("machine %s on host %s can't use %s (%s): domain %s on host %s %s", c.Name, c.Host, c.image.Name,
 		c.image.AccessMode,
 		u.Domain, u.Host, has)
+	if u.UUID == c.UUID && c.From != "" && u.Metadata.To != "" {
+		return fmt.Errorf("%w: %w: %s", ErrInUse, ErrMovesElsewhere, text)
+	}
 	return fmt.Errorf("%w: %s. %s", ErrInUse, text, c.advice())
 }
+
+// ErrMovesElsewhere is the error of a machine that another apply moves to another host than this one does.
+var ErrMovesElsewhere = errors.New("another apply moves the machine to another host")
 
 // share is what of the image the other machine has: a folder may be above or below it.
 func (c conflict) share() string {

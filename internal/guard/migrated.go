@@ -19,6 +19,19 @@ var (
 	ErrUnanswered = fmt.Errorf("%w, perhaps: its host does not have it, and a host that may have it does not answer", ErrMigrated)
 )
 
+// MovedError is the ErrMigrated of a domain that another host of the configuration has.
+type MovedError struct {
+	// To is the key of that host. IsLeft tells that the former host still has a definition.
+	To     string
+	IsLeft bool
+	text   string
+}
+
+func (e *MovedError) Error() string { return fmt.Sprintf("%s: %s", ErrMigrated, e.text) }
+
+// Is reports whether it is an ErrMigrated.
+func (e *MovedError) Is(target error) bool { return target == ErrMigrated }
+
 // elsewhereTime is the timeout of hosts that are asked whether they run a domain.
 const elsewhereTime = 30 * time.Second
 
@@ -62,34 +75,32 @@ func (all Hosts) CheckUses(ctx context.Context, uses []Use) error {
 	return group.Wait()
 }
 
-// CheckMigrated is ErrMigrated for a domain that is off on its own host while another host runs it, or that is off there because it was
-// migrated: it may run on any host. If its own host does not have it, another host's definition suffices, and a host that does not
-// answer is ErrUnanswered.
+// CheckMigrated is ErrMigrated for a domain that is off on its own host, or left paused by a migration, while another host runs it, or that
+// is off there because it was migrated: it may run on any host. If its own host does not have it, another host's definition suffices, and a
+// host that does not answer is ErrUnanswered.
 func (all Hosts) CheckMigrated(ctx context.Context, own string, h Peer, uuid string) error {
 	is, err := h.State(ctx, uuid)
 	isGone := errors.Is(err, host.ErrNotFound)
-	if err != nil && !isGone || is.Active {
+	if err != nil && !isGone || is.Active && !is.IsLeftByMigration() {
 		return err
 	}
 	to, unanswered := all.find(ctx, own, uuid, isGone)
-	left := "virsh undefine " + uuid + " --keep-nvram --keep-tpm --snapshots-metadata --checkpoints-metadata"
 	switch {
 	case to != "":
-		has, does, then := "runs it", "has its definition", ". Then remove the definition that is left: "+left
+		has, does := "runs it", "has its definition"
 		if isGone {
-			has, does, then = "has it", "does not", ""
+			has, does = "has it", "does not"
 		}
-		return fmt.Errorf("%w: host %s %s, and host %s %s. Migrate it back, or remove the machine and its disks from the state "+
-			"(terraform state rm) and import them with host = %q; shut it down before the next apply if it has raw disks, whose identity "+
-			"is the former host's%s",
-			ErrMigrated, to, has, own, does, to, then)
+		return &MovedError{to, !isGone, fmt.Sprintf("host %s %s, and host %s %s. Plan again, with a refresh: the plan shows that its host "+
+			"has changed, and an apply accepts that or moves it back", to, has, own, does)}
 	case isGone && unanswered != nil:
 		return fmt.Errorf("%w: %w. Remove a host that is gone for good from hosts, or the machine from the state (terraform state rm)",
 			ErrUnanswered, unanswered)
 	case is.Reason == host.ReasonMigrated:
 		return fmt.Errorf("%w, as host %s says, and no host in hosts that answers runs it. If another one does, add that to hosts or "+
-			"migrate it back. If it has ended there, start it here once (virsh start %s), or, to do without it, remove its definition: %s",
-			ErrMigrated, own, uuid, left)
+			"migrate it back. If it has ended there, start it here once (virsh start %s), or, to do without it, remove its definition "+
+			"(virsh undefine)",
+			ErrMigrated, own, uuid)
 	}
 	return nil
 }

@@ -51,8 +51,19 @@ func (h *Host) LookupByName(ctx context.Context, name string) (string, error) {
 // Define defines a domain, or changes the stored definition of the one with the same UUID, and returns its UUID. libvirt validates the XML
 // against its schema.
 func (h *Host) Define(ctx context.Context, xml string) (string, error) {
+	return h.define(ctx, xml, libvirt.DomainDefineValidate)
+}
+
+// Redefine is Define of what this libvirt has written itself, but for our metadata: there is nothing to validate, which takes most of the
+// time.
+func (h *Host) Redefine(ctx context.Context, xml string) error {
+	_, err := h.define(ctx, xml, 0)
+	return err
+}
+
+func (h *Host) define(ctx context.Context, xml string, flags libvirt.DomainDefineFlags) (string, error) {
 	return callOn(ctx, h, "define the domain", func(c *conn) (string, error) {
-		d, err := c.DomainDefineXMLFlags(xml, libvirt.DomainDefineValidate)
+		d, err := c.DomainDefineXMLFlags(xml, flags)
 		c.definitions.domains.drop(d.UUID)
 		return uuid.UUID(d.UUID).String(), err
 	})

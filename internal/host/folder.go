@@ -28,7 +28,7 @@ const folderPrefix = "virtclaim-folder-"
 // isPassing reports whether a pool is a temporary one, often over files of tenants, which must not be used or refreshed by other
 // operations.
 func isPassing(p libvirt.StoragePool) bool {
-	return slices.ContainsFunc([]string{folderPrefix, inspectPrefix, lookPrefix, bindPrefix}, func(prefix string) bool {
+	return slices.ContainsFunc([]string{folderPrefix, inspectPrefix, lookPrefix, bindPrefix, statePrefix}, func(prefix string) bool {
 		return strings.HasPrefix(p.Name, prefix)
 	})
 }

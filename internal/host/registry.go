@@ -24,6 +24,9 @@ type Config struct {
 	Kubelet string
 	// Storage are the host's storage pools by usage type; empty if not configured.
 	Storage map[string]string
+	// MigrationURI is the URI by which the libvirtd of another host connects to this one, for migrations peer to peer; empty for migrations
+	// through this process. MigrationAddress is the name or address that QEMU of another host connects to; empty is this host's own name.
+	MigrationURI, MigrationAddress string
 	// ConnectTimeout limits how long the host may take to accept a connection; 0 is ten seconds.
 	ConnectTimeout time.Duration
 }

@@ -13,6 +13,8 @@ type State struct {
 	// Responsive is false for an active guest that can neither handle a shutdown request nor acknowledge an unplug without intervention:
 	// paused, crashed or suspended. A guest that is paused temporarily, such as for a snapshot, is responsive.
 	Responsive bool
+	// running is true for a guest that runs, or is idle; paused for one that is paused.
+	running, paused bool
 	// Reason is virsh's name of the reason, such as "I/O error"; empty if libvirt has none.
 	Reason string
 	name   string
@@ -27,6 +29,14 @@ func (s State) Describe() string {
 		return s.name
 	}
 	return s.name + " (" + s.Reason + ")"
+}
+
+// IsRunning reports whether the guest runs: it is neither paused nor ends.
+func (s State) IsRunning() bool { return s.running }
+
+// IsLeftByMigration reports whether the guest was paused by a migration, or for a reason that libvirtd has forgotten when it restarted.
+func (s State) IsLeftByMigration() bool {
+	return s.paused && (s.Reason == "" || s.Reason == pausedReasons[libvirt.DomainPausedMigration])
 }
 
 // stateNames are virsh's names, by virDomainState.
@@ -70,12 +80,14 @@ var shutoffReasons = map[libvirt.DomainShutoffReason]string{
 	libvirt.DomainShutoffFromSnapshot: "from snapshot", libvirt.DomainShutoffDaemon: "daemon",
 }
 
-// stateOf converts libvirt's numbers. The reasons of a running domain describe how it was started, and are left out.
-func stateOf(number, reason int32) State {
+// StateOf converts libvirt's numbers. The reasons of a running domain describe how it was started, and are left out.
+func StateOf(number, reason int32) State {
 	s := libvirt.DomainState(number)
 	state := State{
 		Active:     s != libvirt.DomainShutoff && s != libvirt.DomainNostate, // a crashed domain may be preserved
 		Responsive: s == libvirt.DomainRunning || s == libvirt.DomainBlocked || s == libvirt.DomainShutdown,
+		running:    s == libvirt.DomainRunning || s == libvirt.DomainBlocked,
+		paused:     s == libvirt.DomainPaused,
 		name:       stateNames[s],
 	}
 	switch {
@@ -97,7 +109,7 @@ func (h *Host) State(ctx context.Context, id string) (State, error) {
 		if err != nil {
 			return State{}, err
 		}
-		return stateOf(number, reason), nil
+		return StateOf(number, reason), nil
 	})
 }
 

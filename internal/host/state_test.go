@@ -24,7 +24,7 @@ func TestState_ReasonTellsWhoMustAct(t *testing.T) {
 		"pmsuspended":                {libvirt.DomainPmsuspended, 0, false},
 		"shut off (crashed)":         {libvirt.DomainShutoff, int(libvirt.DomainShutoffCrashed), false},
 	} {
-		is := stateOf(int32(c.state), int32(c.reason))
+		is := StateOf(int32(c.state), int32(c.reason))
 		if is.Describe() != text || is.Responsive != c.responsive || is.Active != (c.state != libvirt.DomainShutoff) {
 			t.Errorf("%s: it is %s, %+v", text, is.Describe(), is)
 		}

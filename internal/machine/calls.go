@@ -19,6 +19,7 @@ type Host interface {
 	// Definitions.
 	LookupByName(ctx context.Context, name string) (uuid string, err error)
 	Define(ctx context.Context, xml string) (uuid string, err error)
+	Redefine(ctx context.Context, xml string) error
 	Undefine(ctx context.Context, uuid string) error
 	StoredXML(ctx context.Context, uuid string) (string, error)
 	IsPersistent(ctx context.Context, uuid string) (bool, error)
@@ -47,6 +48,14 @@ type Host interface {
 	SetVCPUs(ctx context.Context, uuid string, n uint) error
 	SetMemory(ctx context.Context, uuid string, kib uint, there func(liveXML string) (bool, error)) error
 	MemoryChanges(ctx context.Context, uuid string, other func(liveXML string) (bool, error)) (bool, error)
+
+	// Moves to another host.
+	MigrateTo(ctx context.Context, target, uuid string, how host.Migration) error
+	IsMigrating(ctx context.Context, uuid string) (bool, error)
+	Resume(ctx context.Context, uuid string) error
+	StopCopier(ctx context.Context, uuid string) error
+	ReadStateFiles(ctx context.Context, folder string, names ...string) (map[string][]byte, error)
+	WriteStateFiles(ctx context.Context, folder string, files map[string][]byte) error
 
 	// Storage, and the chains of disks.
 	BlockJob(ctx context.Context, uuid, target string) (string, error)

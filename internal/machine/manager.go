@@ -33,7 +33,9 @@ type Manager struct {
 	// hosts are all hosts of the configuration, by key: a disk may be in use on another one.
 	hosts func(key string) (guard.Waiter, error)
 	// all are the same hosts: the machine may have been migrated to one of them outside of Terraform.
-	all    guard.Hosts
+	all guard.Hosts
+	// on returns the manager of the machines on another host, with the same settings.
+	on     func(m Manager, key string) (Manager, error)
 	parsed parsed
 	// seen are the local images as this operation has seen them, by name; nil keeps none.
 	seen map[string]*content.Seen
@@ -53,6 +55,14 @@ func New(h Host, key, owner string, all *host.Registry, log Log) Manager {
 	return Manager{
 		host: locate(h), key: key, owner: owner, creation: uuid.NewString(), all: guard.HostsOf(all), log: log,
 		parsed: parsed{}, seen: map[string]*content.Seen{}, hosts: func(key string) (guard.Waiter, error) { return all.Host(key) },
+		on: func(m Manager, key string) (Manager, error) {
+			h, err := all.Host(key)
+			if err == nil {
+				m.host, m.key, m.parsed = h, key, parsed{}
+				m = m.afresh()
+			}
+			return m, err
+		},
 	}
 }
 

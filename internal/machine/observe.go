@@ -66,9 +66,13 @@ func (m Manager) see(ctx context.Context, uuid string) (at Observation, err erro
 	return at, err
 }
 
-// seeHere is see for a domain that is about to be changed: CheckHere, which a domain that runs here passes.
+// seeHere is see for a domain that is about to be changed: a move that was interrupted is settled first, and CheckHere, which a domain that
+// runs here passes.
 func (m Manager) seeHere(ctx context.Context, uuid string) (at Observation, err error) {
 	at, err = m.see(ctx, uuid)
+	if err == nil {
+		at, err = m.settleHere(ctx, uuid, at)
+	}
 	if errors.Is(err, host.ErrNotFound) || err == nil && at.live == nil {
 		err = cmp.Or(m.CheckHere(ctx, uuid), err)
 	}
@@ -102,7 +106,7 @@ func (m Manager) Read(ctx context.Context, uuid string, ran bool) (is domainxml.
 	if err == nil {
 		is.Autostart, err = m.host.Autostart(ctx, uuid)
 	}
-	if errors.Is(err, host.ErrNotFound) || err == nil && at.live == nil && ran {
+	if errors.Is(err, host.ErrNotFound) || err == nil && (at.live == nil && ran || at.isLeft()) {
 		err = cmp.Or(m.CheckHere(ctx, uuid), err)
 	}
 	return is, at, err

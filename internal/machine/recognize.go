@@ -35,9 +35,11 @@ func notInspected(key string, err error) error {
 
 // afresh is the manager of an operation that has waited for long, and inspects everything again.
 func (m Manager) afresh() Manager {
-	if h, is := m.host.(located); is {
-		m.host = locate(h.Host)
+	h, is := m.host.(located)
+	if is {
+		m.host = h.Host
 	}
+	m.host = locate(m.host)
 	m.seen = map[string]*content.Seen{}
 	return m
 }
