@@ -24,7 +24,9 @@ type hostModel struct {
 	KubeletRootDir types.String `tfsdk:"kubelet_root_dir"`
 	Storage        types.Map    `tfsdk:"storage"`
 	// ConnectTimeout is a duration; it is validated.
-	ConnectTimeout types.String `tfsdk:"connect_timeout"`
+	ConnectTimeout   types.String `tfsdk:"connect_timeout"`
+	MigrationURI     types.String `tfsdk:"migration_uri"`
+	MigrationAddress types.String `tfsdk:"migration_address"`
 }
 
 type kubernetesModel struct {

@@ -96,6 +96,7 @@ func (m model) hosts(ctx context.Context, diags *diag.Diagnostics) *host.Registr
 		configs[key] = host.Config{
 			URI: h.URI.ValueString(), Node: h.KubernetesNode.ValueString(), Storage: storage,
 			ConnectTimeout: timeout, Kubelet: h.KubeletRootDir.ValueString(),
+			MigrationURI: h.MigrationURI.ValueString(), MigrationAddress: h.MigrationAddress.ValueString(),
 		}
 	}
 	warnOfHosts(hosts, diags)

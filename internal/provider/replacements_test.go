@@ -84,9 +84,10 @@ var replacements = []replacement{
 		[]string{"TestVolumeBinding_LossIsWarnedOf", "TestVolumeBinding_DestroyedWithoutNamespace", "TestAccVolumeBinding_DynamicLossWarned"},
 	},
 	{
-		"virtclaim_virtual_machine", "`host`, `name`, `machine.type`, `machine.arch`, `machine.domain_type`", "shows the replacement", "shuts the machine down, removes its definition, and makes the new one",
+		"virtclaim_virtual_machine", "`name`, `machine.type`, `machine.arch`, `machine.domain_type`; `host` where it can't be moved",
+		"shows the replacement, and for another `host` warns: `Machine … is replaced, not moved`", "shuts the machine down, removes its definition, and makes the new one",
 		"all volumes and disks, which are resources of their own",
-		[]string{"TestChanges_OnlyHostAndNameReplace", "TestAccVirtualMachine_ReplacementKeepsTargets"},
+		[]string{"TestChanges_OnlyTheNameReplaces", "TestAccVirtualMachine_ReplacementKeepsTargets", "TestAccVirtualMachine_MoveObstacles"},
 	},
 }
 

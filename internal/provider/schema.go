@@ -49,6 +49,22 @@ func providerSchema() schema.Schema {
 						MarkdownDescription: "How long the host may take to accept a connection, such as `30s` or `2m`. Defaults to " +
 							"`10s`. Hosts under load, or behind slow jump hosts, need more; that a host is down is noticed later then.",
 					},
+					"migration_uri": schema.StringAttribute{
+						Optional: true,
+						Validators: []validator.String{stringvalidator.RegexMatches(regexp.MustCompile(`^qemu(\+[a-z]+)?://`),
+							"must be a libvirt URI of QEMU, such as qemu+tls://node-b/system")},
+						MarkdownDescription: "The libvirt URI by which the libvirtd of another host reaches this one, such as " +
+							"`qemu+tls://node-b/system`: machines are migrated to it peer to peer then, which a killed provider does not " +
+							"stop. By default the provider passes what both say to each other.",
+					},
+					"migration_address": schema.StringAttribute{
+						Optional: true,
+						Validators: []validator.String{stringvalidator.RegexMatches(regexp.MustCompile(`^[0-9A-Za-z.:_-]+$`),
+							"must be an address or a name")},
+						MarkdownDescription: "The address or name at which QEMU of another host reaches QEMU of this one, on the ports " +
+							"49152 to 49215, when a machine is migrated to it. Defaults to the host's own name, which the other host " +
+							"must be able to resolve.",
+					},
 					"kubernetes_node": schema.StringAttribute{
 						Optional: true,
 						MarkdownDescription: "The Kubernetes node that corresponds to the host, for the node affinity of " +

@@ -14,25 +14,33 @@ var foreign = []string{
 	"Permission denied (publickey", "connect: permission denied", "connect: no such file or directory", "Could not resolve hostname", "Connection refused",
 	"Connection timed out", "cannot find character device", "storage pool '", "Host key verification failed", "certificate signed by unknown authority", "certificate is valid for",
 	"doesn't match any of the checksums previously recorded", "cannot connect to '", "inconsistent final plan", "Network not found", "' is not active",
-	"Cannot get interface MTU on '", "': No such device",
+	"Cannot get interface MTU on '", "': No such device", "hostname on destination resolved to localhost",
 }
 
 // Who searches the guide for a message finds it only while both have the same words.
 func TestTroubleshooting_MessagesAreThoseOfCode(t *testing.T) {
-	page, err := os.ReadFile("../../templates/guides/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	code := sources(t)
-	entries := regexp.MustCompile("\\*\\*`([^`]+)`\\*\\*").FindAllStringSubmatch(string(page), -1)
-	if len(entries) < 30 {
-		t.Fatalf("the guide has only %d messages", len(entries))
+	for page, least := range map[string]int{"troubleshooting": 30, "moving-machines": 10} {
+		text, err := os.ReadFile("../../templates/guides/" + page + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries := regexp.MustCompile("\\*\\*`([^`]+)`\\*\\*").FindAllStringSubmatch(string(text), -1)
+		if len(entries) < least {
+			t.Fatalf("the guide %s has only %d messages", page, len(entries))
+		}
+		check(t, page, entries, code)
 	}
+}
+
+// check fails the test if the program has none of the messages of a guide.
+func check(t *testing.T, page string, entries [][]string, code string) {
+	t.Helper()
 	for _, entry := range entries {
 		for part := range strings.SplitSeq(entry[1], "…") {
 			part = strings.TrimSpace(part)
 			if len(part) > 12 && !slices.Contains(foreign, part) && !strings.Contains(code, part) {
-				t.Errorf("nothing says %q of %q", part, entry[1])
+				t.Errorf("nothing says %q of %q in the guide %s", part, entry[1], page)
 			}
 		}
 	}

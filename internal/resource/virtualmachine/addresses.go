@@ -69,7 +69,7 @@ func (m *model) planAddresses(ctx context.Context, state model, diags *diag.Diag
 // port changes the source of its addresses.
 func (m model) startsOrStops(state model) bool {
 	mayRestart := !m.AllowRestart.Equal(types.BoolValue(false))
-	return !m.Running.Equal(state.Running) || m.agentChanges(state) && mayRestart
+	return !m.Running.Equal(state.Running) || m.moves(state) || m.agentChanges(state) && mayRestart
 }
 
 // agentChanges reports whether the agent's port is added or removed; null and false both mean that there is none.

@@ -28,7 +28,7 @@ var groups = []attributeGroup{
 	namesGroup,
 	powerGroup, firmwareGroup, tpmGroup, graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup,
 	devicesXMLGroup,
-	pendingGroup, endpointsGroup,
+	pendingGroup, endpointsGroup, migrationGroup,
 }
 
 func (m model) check(ctx context.Context, diags *diag.Diagnostics) {

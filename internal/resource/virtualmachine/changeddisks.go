@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -26,15 +27,39 @@ func (r *virtualMachine) refuseMigrated(ctx context.Context, plan, state model, 
 	disks, differs := plan.disks(), false
 	for key, was := range state.disks() {
 		is, has := disks[key]
-		differs = differs || !has || !was.Volume.Equal(is.Volume)
+		if has && was.Volume.Equal(is.Volume) {
+			continue
+		}
+		differs = true
+		if i := r.elsewhere(was, state.Host.ValueString()); i != nil {
+			diags.AddAttributeError(diskPath(key), isMigrated, fmt.Sprintf("The machine was migrated to host %s. Its disk %s, %s, is "+
+				"virtclaim's on %s only. Migrate the machine back there before.", state.Host.ValueString(), key, i.Name,
+				strings.Join(i.Hosts, ", ")))
+			return
+		}
 	}
 	h, err := r.Provider.Hosts.Host(state.Host.ValueString())
 	if err != nil || !differs {
 		return
 	}
 	if err = r.manager(h, state.Host.ValueString()).CheckHere(ctx, state.UUID.ValueString()); errors.Is(err, guard.ErrMigrated) {
-		addError(diags, state, "Disks of a missing or migrated machine can't be changed", err)
+		addError(diags, state, isMigrated, err)
 	}
+}
+
+const isMigrated = "Disks of a missing or migrated machine can't be changed"
+
+// elsewhere is the first image of a disk that is not there for the host, as of a machine that others have migrated; nil without one. A host
+// that is not in hosts may have this one's former name, and a disk that others have attached has none.
+func (r *virtualMachine) elsewhere(d diskModel, key string) *volume.Image {
+	v, known, _ := tfvalue.VolumeFrom(d.Volume)
+	mayBe := func(k string) bool { return k == key || !slices.Contains(r.Provider.Hosts.Keys(), k) }
+	for _, i := range v.Images {
+		if known && len(i.Hosts) > 0 && !slices.ContainsFunc(i.Hosts, mayBe) {
+			return &i
+		}
+	}
+	return nil
 }
 
 // warnOfOpenFiles warns in each plan that changes a disk whose file only the guest still has, and describes what the apply does. The host

@@ -3,7 +3,10 @@ package virtualmachine_test
 // changes are all attributes. In their configurations spare and other are the machine's own volumes, and KERNEL and INITRD are files of the
 // host.
 var changes = []change{
-	{attribute: "host", first: `host = "host-a"`, second: `host = "host-b"`, change: replaced, removal: never},
+	{
+		attribute: "host", change: live, removal: never, proof: []string{"TestAccVirtualMachine_MovesLive"},
+		more: "if its storage can be opened on both hosts; otherwise another machine, or refused, as the plan says",
+	},
 	{attribute: "name", first: `name = "old"`, second: `name = "new"`, change: replaced, removal: never},
 	{
 		attribute: "memory", first: `memory = "128Mi"` + "\n" + `max_memory = "136Mi"`, second: `memory = "120Mi"` + "\n" + `max_memory = "136Mi"`,
@@ -114,6 +117,25 @@ var changes = []change{
 		attribute: "running", first: `running = true`, second: `running = false`, change: stopped, removal: started, boots: true, more: "true by default",
 	},
 	{attribute: "force_stop", first: `force_stop = false`, second: `force_stop = true`, change: ours, removal: ours},
+	{
+		attribute: "migration.mode", first: `migration = { mode = "live" }`, second: `migration = { mode = "offline" }`, change: ours, removal: ours,
+	},
+	{
+		attribute: "migration.timeout", first: `migration = { timeout = "1m" }`, second: `migration = { timeout = "2m" }`, change: ours, removal: ours,
+	},
+	{
+		attribute: "migration.bandwidth", first: `migration = { bandwidth = 100 }`, second: `migration = { bandwidth = 200 }`,
+		change: ours, removal: ours,
+	},
+	{
+		attribute: "migration.auto_converge", first: `migration = { auto_converge = true }`, second: `migration = { auto_converge = false }`,
+		change: ours, removal: ours,
+	},
+	{
+		attribute: "migration.postcopy", first: `migration = { timeout = "1m", postcopy = true }`,
+		second: `migration = { timeout = "1m", postcopy = false }`, without: `migration = { timeout = "1m" }`,
+		change: ours, removal: ours,
+	},
 	{attribute: "timeouts.create", first: `timeouts = { create = "5m" }`, second: `timeouts = { create = "6m" }`, change: ours, removal: ours},
 	{attribute: "timeouts.read", first: `timeouts = { read = "5m" }`, second: `timeouts = { read = "6m" }`, change: ours, removal: ours},
 	{attribute: "timeouts.update", first: `timeouts = { update = "5m" }`, second: `timeouts = { update = "6m" }`, change: ours, removal: ours},

@@ -81,8 +81,9 @@ func TestChanges_TableHasTests(t *testing.T) {
 	suite.Has(t, proofs...)
 }
 
-// Another host or name requires a replacement. So does another machine type, but not by the schema, because another spelling does not.
-func TestChanges_OnlyHostAndNameReplace(t *testing.T) {
+// Another name requires a replacement. So does another machine type, but not by the schema, because another spelling does not; and another
+// host, where the machine can't be moved.
+func TestChanges_OnlyTheNameReplaces(t *testing.T) {
 	var resp resource.SchemaResponse
 	virtualmachine.New().Schema(t.Context(), resource.SchemaRequest{}, &resp)
 	got := replacing(t, "", resp.Schema.Attributes)
@@ -93,7 +94,7 @@ func TestChanges_OnlyHostAndNameReplace(t *testing.T) {
 			table = append(table, c.attribute)
 		}
 	}
-	want := []string{"host", "name"}
+	want := []string{"name"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +schema:\n%s", diff)
 	}

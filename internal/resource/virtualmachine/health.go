@@ -73,6 +73,15 @@ func (m *model) examine(ctx context.Context, l machine.Manager, at machine.Obser
 	if is.Active && !is.IsPersistent {
 		m.State = types.StringValue(m.State.ValueString() + transient)
 	}
+	if at.IsMoving() {
+		m.State = types.StringValue(m.State.ValueString() + moving)
+	}
+	if at.IsMoving() && is.Active && !is.IsRunning() {
+		diags.AddWarning(fmt.Sprintf("Machine %s waits for the end of its move", m.Name.ValueString()), fmt.Sprintf("An interrupted move "+
+			"has left its guest paused on host %s. The next apply has it go on where it may. Don't resume it by hand: it may have run on "+
+			"the other host, and its memory would be older than its disks.", m.Host.ValueString()))
+		return nil
+	}
 	m.warnOfHealth(is, ran, diags)
 	return nil
 }

@@ -48,6 +48,7 @@ type model struct {
 	AllowRestart types.Bool       `tfsdk:"allow_restart"`
 	Running      types.Bool       `tfsdk:"running"`
 	ForceStop    types.Bool       `tfsdk:"force_stop"`
+	Migration    types.Object     `tfsdk:"migration"`
 	Timeouts     timeouts.Value   `tfsdk:"timeouts"`
 }
 

@@ -61,7 +61,7 @@ func (m model) planRunning(ctx context.Context, state model, set map[string]attr
 		return
 	}
 	changed := map[string]attr.Value{"pending": types.ListUnknown(types.StringType)}
-	if restarts || !m.Running.Equal(state.Running) {
+	if restarts || !m.Running.Equal(state.Running) || m.moves(state) {
 		changed["endpoints"] = types.ObjectUnknown(endpointsTypes)
 	}
 	resp.Diagnostics.Append(tfvalue.SetAttributes(ctx, &resp.Plan, changed)...)

@@ -67,9 +67,11 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.Config.Schema, req.Config.Raw, &given)...); resp.Diagnostics.HasError() {
 		return
 	}
+	anywhere := false // an existing machine whose host only the apply knows
 	tfvalue.CheckReserved(req, resp, "name")
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...)
+		anywhere = plan.Host.IsUnknown()
 		plan = plan.asStays(state)
 	}
 	r.settleDevices(ctx, &plan, state, given, &resp.Diagnostics)
@@ -100,6 +102,12 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 	}
 	set := r.planChange(ctx, plan, state, resp)
 	plan.planRunning(ctx, state, set, req, resp)
+	if anywhere {
+		resp.Diagnostics.Append(tfvalue.SetAttributes(ctx, &resp.Plan, map[string]attr.Value{
+			"id": types.StringUnknown(), "endpoints": types.ObjectUnknown(endpointsTypes), "addresses": types.MapUnknown(addressesType),
+			"pending": types.ListUnknown(types.StringType),
+		})...)
+	}
 	r.warnOfOpenFiles(ctx, plan, state, resp)
 	r.refuseMigrated(ctx, plan, state, &resp.Diagnostics)
 }
@@ -109,11 +117,15 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 func (r *virtualMachine) planChange(ctx context.Context, plan, state model, resp *resource.ModifyPlanResponse) map[string]attr.Value {
 	was, is := state.machine(), plan.machine()
 	planned := is.Type
-	is.Type = r.spelling(ctx, state, was, is, plan.Host.Equal(state.Host) && !otherPlatform(was, is), &resp.Diagnostics)
+	is.Type = r.spelling(ctx, state, was, is, !otherPlatform(was, is), &resp.Diagnostics)
 	if otherMachine(was, is) {
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
 	}
-	r.planReplacement(state, plan.replacedBy(state, was, is), &resp.Diagnostics)
+	by := plan.replacedBy(state, was, is)
+	if plan.moves(state) && (len(by) > 0 || r.planMove(ctx, plan, state, &resp.Diagnostics)) {
+		by, resp.RequiresReplace = append(by, path.Root("host")), append(resp.RequiresReplace, path.Root("host"))
+	}
+	r.planReplacement(state, by, &resp.Diagnostics)
 	plan.spellInterfaces(state)
 	plan.planAddresses(ctx, state, &resp.Diagnostics)
 	set := map[string]attr.Value{
@@ -123,6 +135,9 @@ func (r *virtualMachine) planChange(ctx context.Context, plan, state model, resp
 		fields := plan.Machine.Attributes()
 		fields["type"] = is.Type
 		set["machine"] = types.ObjectValueMust(plan.Machine.AttributeTypes(ctx), fields)
+	}
+	if plan.moves(state) {
+		set["id"] = types.StringValue(plan.Host.ValueString() + "/" + plan.Name.ValueString())
 	}
 	if !plan.MaxMemory.IsNull() {
 		set["max_memory"] = state.MaxMemory.OrSame(plan.MaxMemory)

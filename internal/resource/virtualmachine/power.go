@@ -27,7 +27,9 @@ func powerAttributes() map[string]schema.Attribute {
 			Computed: true, PlanModifiers: []planmodifier.String{stateWhileItRuns{}},
 			MarkdownDescription: "libvirt's domain state, such as `running`, `paused`, `crashed` or `shut off`. Each plan warns of a " +
 				"machine that is paused, crashed or suspended, with libvirt's reason and the remedy. ` (transient)` is appended if " +
-				"the machine runs without a stored definition (`virsh undefine`): the next apply defines it again while it runs.",
+				"the machine runs without a stored definition (`virsh undefine`): the next apply defines it again while it runs; " +
+				"` (moving)` if a move to another host was interrupted, or its former host still has a definition: the next apply " +
+				"completes that.",
 		},
 		"autostart": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
@@ -71,7 +73,7 @@ func (stateWhileItRuns) PlanModifyString(ctx context.Context, req planmodifier.S
 	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("running"), &was)...)
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("running"), &is)...)
 	switch {
-	case strings.HasSuffix(req.StateValue.ValueString(), transient):
+	case strings.HasSuffix(req.StateValue.ValueString(), transient), strings.HasSuffix(req.StateValue.ValueString(), moving):
 		resp.PlanValue = types.StringUnknown()
 	case was.Equal(is):
 		resp.PlanValue = req.StateValue

@@ -33,11 +33,9 @@ func (m model) asStays(state model) model {
 	return m
 }
 
-// replacedBy are the attributes that are known to require a replacement; was and is are the emulated machines.
+// replacedBy are the attributes that are known to require a replacement; was and is are the emulated machines. Another host is none, unless
+// the machine can't be moved there.
 func (m model) replacedBy(state model, was, is machineModel) (paths path.Paths) {
-	if !m.Host.Equal(state.Host) {
-		paths = append(paths, path.Root("host"))
-	}
 	if !m.Name.Equal(state.Name) {
 		paths = append(paths, path.Root("name"))
 	}

@@ -42,11 +42,14 @@ output "uuid" { value = virtclaim_virtual_machine.web.uuid }
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") || cli.Must("output", "-raw", "uuid") != was {
 		t.Errorf("the machine is not the one that it was:\n%s", plan)
 	}
+	config("host-b", "48Mi") // it is moved, also if only the apply tells where
+	cli.Must("apply", "-auto-approve", "-no-color")
 	config("host-b", "64Mi")
+	cli.Replace("main.tf", `name = "web"`, `name = "other"`)
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("Plan and apply again: the plan will say that").MatchString(out) {
 		t.Errorf("the apply ended with %v:\n%s", err, out)
 	}
-	if memory, err := l.Hosts["host-a"].Virsh(t.Context(), "dominfo", was); err != nil || !strings.Contains(memory, "49152 KiB") {
+	if memory, err := l.Hosts["host-b"].Virsh(t.Context(), "dominfo", was); err != nil || !strings.Contains(memory, "49152 KiB") {
 		t.Errorf("the machine was touched: %v %s", err, memory)
 	}
 	acctest.Contains(t, cli.Must("plan", "-no-color"), "virtclaim_virtual_machine.web must be replaced")

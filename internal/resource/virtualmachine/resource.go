@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -183,8 +184,8 @@ func (r *virtualMachine) Read(ctx context.Context, req resource.ReadRequest, res
 	if h == nil {
 		return
 	}
-	mgr := r.manager(h, state.Host.ValueString())
-	is, at, err := mgr.Read(ctx, state.UUID.ValueString(), state.Running.ValueBool())
+	before := state
+	mgr, is, at, isLeft, err := r.find(ctx, h, &state, &resp.Diagnostics)
 	switch {
 	case errors.Is(err, guard.ErrMigrated):
 		resp.Diagnostics.AddWarning("A machine is missing or was migrated",
@@ -200,16 +201,41 @@ func (r *virtualMachine) Read(ctx context.Context, req resource.ReadRequest, res
 	}
 	state.warnOfExternal(ctx, is, &resp.Diagnostics)
 	state.warnOfProgram(is, &resp.Diagnostics)
-	before := state
 	state.read(is, at.IsOn())
 	if err := state.examine(ctx, mgr, at, before.Running.ValueBool(), &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be read", err)
 		return
 	}
+	if isLeft && !at.IsMoving() {
+		state.State = types.StringValue(state.State.ValueString() + moving)
+	}
 	if reflect.DeepEqual(before, state) {
 		return // the response has the prior state already; writing it again would double the cost of a plan
 	}
 	resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, state)...)
+}
+
+// find reads the machine from the host that has it: one that was moved outside of Terraform, or by an apply that was interrupted, is on
+// another one.
+func (r *virtualMachine) find(ctx context.Context, h *host.Host, state *model, diags *diag.Diagnostics) (mgr machine.Manager,
+	is domainxml.Machine, at machine.Observation, isLeft bool, err error,
+) {
+	mgr = r.manager(h, state.Host.ValueString())
+	is, at, err = mgr.Read(ctx, state.UUID.ValueString(), state.Running.ValueBool())
+	var moved *guard.MovedError
+	if !errors.As(err, &moved) {
+		return mgr, is, at, false, err
+	}
+	if h, err = r.Provider.Hosts.Host(moved.To); err != nil {
+		return mgr, is, at, false, err
+	}
+	diags.AddWarning(fmt.Sprintf("Machine %s is on host %s", state.Name.ValueString(), moved.To), fmt.Sprintf("It was on host %s at the "+
+		"last apply, and was moved since. With host = %q an apply accepts that; otherwise it moves the machine to its host.",
+		state.Host.ValueString(), moved.To))
+	mgr = r.manager(h, moved.To)
+	state.Host = types.StringValue(moved.To)
+	is, at, err = mgr.Read(ctx, state.UUID.ValueString(), false)
+	return mgr, is, at, moved.IsLeft, err
 }
 
 // Update plugs and unplugs disks, writes the persistent definition, and starts or stops the machine. A warning names the changes that a
@@ -224,16 +250,20 @@ func (r *virtualMachine) Update(ctx context.Context, req resource.UpdateRequest,
 	addChanged(&resp.Diagnostics, state,
 		plan.replacedBy(state, state.machine(), plan.machine()))
 	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
-	if !ok {
+	moves := plan.moves(state)
+	if !ok || !r.move(ctx, plan, &state, want, mgr, &resp.State, &resp.Diagnostics) {
 		return
 	}
 	now, pending, started, err := mgr.Update(ctx, plan.UUID.ValueString(), want, plan.power(state))
+	if err == nil && !moves && strings.HasSuffix(state.State.ValueString(), moving) {
+		err = mgr.RemoveLeft(ctx, plan.UUID.ValueString()) // it is stored here by now
+	}
 	if err != nil {
 		addError(&resp.Diagnostics, plan, "The machine could not be updated", err)
 		return
 	}
 	plan.warnOfPending(pending, &resp.Diagnostics)
-	if started || plan.waits(state) {
+	if started || moves || plan.waits(state) {
 		plan.await(ctx, mgr, &resp.Diagnostics)
 		now = machine.Observation{} // it has changed since
 	}
@@ -260,7 +290,14 @@ func (r *virtualMachine) Delete(ctx context.Context, req resource.DeleteRequest,
 	if h == nil {
 		return
 	}
-	err := r.manager(h, state.Host.ValueString()).Delete(ctx, state.UUID.ValueString(), state.was(ctx), state.ForceStop.ValueBool())
+	mgr := r.manager(h, state.Host.ValueString())
+	var err error
+	if strings.HasSuffix(state.State.ValueString(), moving) { // before it ends here: then what is left would seem to be it
+		err = mgr.RemoveLeft(ctx, state.UUID.ValueString())
+	}
+	if err == nil {
+		err = mgr.Delete(ctx, state.UUID.ValueString(), state.was(ctx), state.ForceStop.ValueBool())
+	}
 	if err != nil {
 		addError(&resp.Diagnostics, state, "The machine could not be removed", state.ofDestroy(err))
 		return

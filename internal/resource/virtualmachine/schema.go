@@ -27,7 +27,7 @@ func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, r
 	resp.Schema = schema.Schema{
 		Version: providerdata.WithURIs,
 		MarkdownDescription: "A virtual machine: a libvirt domain on one host. Its disks take the `volume` of a binding or of a disk.\n\n" +
-			"All attributes except `host`, `name` and `machine` (other than its `hotplug_ports`) are changed in place; changing those " +
+			"All attributes except `name` and `machine` (other than its `hotplug_ports`) are changed in place; changing those " +
 			"forces a new resource. In a running machine, disks on the buses `virtio`, `scsi` and `usb` are plugged and unplugged, " +
 			"unless it boots from them; media of CD-ROM drives are changed; memory and processors are changed up to their maximum. Other " +
 			"changes are written to the stored definition: a warning says that they take effect at the next start, or, with " +
@@ -40,8 +40,9 @@ func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, r
 			"id":   tfvalue.Constant("`<host>/<name>`, which is also the import id."),
 			"uuid": tfvalue.Constant("UUID of the libvirt domain."),
 			"host": schema.StringAttribute{
-				Required: true, MarkdownDescription: "Key of the host in the provider's `hosts` on which the machine runs.",
-				PlanModifiers: []planmodifier.String{replacesWhenKnown()},
+				Required: true,
+				MarkdownDescription: "Key of the host in the provider's `hosts` on which the machine runs. Another one moves the " +
+					"machine, if its storage can be opened there: see `migration`.",
 			},
 			"name": schema.StringAttribute{
 				Required:            true,
