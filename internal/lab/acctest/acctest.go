@@ -50,7 +50,7 @@ provider "virtclaim" {
 type Console struct{ path string }
 
 // NewConsole is a console that logs to its own file. The file is created here, because one that libvirt creates can be read by root only.
-func NewConsole(t *testing.T) Console {
+func NewConsole(t testing.TB) Console {
 	t.Helper()
 	c := Console{filepath.Join(t.TempDir(), "console.log")}
 	if err := os.WriteFile(c.path, nil, 0o600); err != nil {
@@ -67,13 +67,13 @@ func (c Console) Path() string { return c.path }
 
 // Await waits until a complete line of the log contains part, and returns that line. After a minute (of lab.Patience) it fails the test
 // with the guest's output.
-func (c Console) Await(t *testing.T, part string) string {
+func (c Console) Await(t testing.TB, part string) string {
 	t.Helper()
 	return c.AwaitN(t, part, 1)
 }
 
 // AwaitN waits for the nth line that contains part.
-func (c Console) AwaitN(t *testing.T, part string, n int) string {
+func (c Console) AwaitN(t testing.TB, part string, n int) string {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -74,7 +74,7 @@ func benchmarkFar(b *testing.B, others int) {
 	source := &corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}
 	acctest.AddClaim(b, l, lab.ClaimSpec{Namespace: "measured", Name: "golden", Filesystem: true, Size: acctest.StorageSize, Source: source})
 	m := measure(b, l)
-	m.tap.Delay(20 * time.Millisecond)
+	m.taps["host-a"].Delay(20 * time.Millisecond)
 	for b.Loop() {
 		m.cli.Write("main.tf", onClaim("measured", ""))
 		m.cli.Write("data.tf", "")
@@ -119,36 +119,46 @@ func overlays(n int) string {
 	).Replace(onClaim("measured", ""))
 }
 
-// measured is a configuration whose commands are measured; each of the provider's processes notes its usage in a log.
+// measured is a configuration whose commands are measured, and the taps of its hosts; each of the provider's processes notes its usage in a log.
 type measured struct {
-	b   *testing.B
-	cli acctest.CLI
-	tap *lab.Tap
-	log string
+	b    *testing.B
+	cli  acctest.CLI
+	taps map[string]*lab.Tap
+	log  string
 }
 
 type cost struct{ calls, bytes, wall, cpu float64 }
 
 func measure(b *testing.B, l *lab.Lab) measured {
 	b.Helper()
+	log := measureProvider(b)
+	cli, tap := acctest.Tapped(b, l, "measured")
+	return measured{b, cli, map[string]*lab.Tap{"host-a": tap}, log}
+}
+
+// measureProvider has the provider's processes note their usage in a log.
+func measureProvider(b *testing.B) (log string) {
+	b.Helper()
 	root, err := lab.Root()
 	if err != nil {
 		b.Fatal(err)
 	}
-	log := filepath.Join(b.TempDir(), "usage")
+	log = filepath.Join(b.TempDir(), "usage")
 	b.Setenv("VIRTCLAIM_TEST_PROVIDER", measuring(b, filepath.Join(root, ".lab", "bin", "terraform-provider-virtclaim"), log))
-	cli, tap := acctest.Tapped(b, l, "measured")
-	return measured{b, cli, tap, log}
+	return log
 }
 
 // run is what a command of terraform costs.
 func (m measured) run(what string, args ...string) (c cost) {
 	m.b.Helper()
 	_ = os.Remove(m.log)
-	before, received, start := m.tap.Counts(), m.tap.Received(), time.Now()
+	before, received := m.counts()
+	start := time.Now()
 	m.cli.Must(append(args, "-no-color")...)
-	c.wall, c.bytes = time.Since(start).Seconds(), float64(m.tap.Received()-received)
-	after, kinds := m.tap.Counts(), []string{}
+	c.wall = time.Since(start).Seconds()
+	after, all := m.counts()
+	c.bytes = all - received
+	var kinds []string
 	for _, call := range slices.Sorted(maps.Keys(after)) {
 		if n := after[call] - before[call]; n > 0 {
 			c.calls += float64(n)
@@ -160,11 +170,23 @@ func (m measured) run(what string, args ...string) (c cost) {
 	return c
 }
 
+// counts are the calls to all hosts until now, and the bytes of their replies.
+func (m measured) counts() (calls map[lab.Call]int, received float64) {
+	calls = map[lab.Call]int{}
+	for _, tap := range m.taps {
+		for call, n := range tap.Counts() {
+			calls[call] += n
+		}
+		received += float64(tap.Received())
+	}
+	return calls, received
+}
+
 // loop is how many seconds commands take for n machines, one after the other. Their virsh is connected through the tap as the provider is.
 func (m measured) loop(n int, commands string) float64 {
 	m.b.Helper()
 	cmd := exec.CommandContext(m.b.Context(), "bash", "-euc", fmt.Sprintf("for ((i = 0; i < %d; i++)); do %s; done", n, commands))
-	cmd.Dir, cmd.Env = filepath.Dir(m.log), append(os.Environ(), "VIRSH_DEFAULT_CONNECT_URI="+m.tap.URI)
+	cmd.Dir, cmd.Env = filepath.Dir(m.log), append(os.Environ(), "VIRSH_DEFAULT_CONNECT_URI="+m.taps["host-a"].URI)
 	start := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		m.b.Fatalf("%s: %v: %s", commands, err, out)
