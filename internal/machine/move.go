@@ -6,18 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // Move is how a machine gets to another host.
@@ -124,117 +120,7 @@ func (p *pair) move(ctx context.Context, at Observation, is domainxml.Machine, h
 	return p.complete(ctx, has)
 }
 
-// leave takes from the machine what can't go along or is not wanted any more, and makes it virtclaim's if it was imported just now. It
-// returns the machine that moves.
-func (p pair) leave(ctx context.Context, has found, want domainxml.Machine, offline bool) (at Observation, is domainxml.Machine,
-	err error,
-) {
-	at = has.source
-	if at.stored == nil {
-		return at, is, fmt.Errorf("host %s does not have it any more, and host %s was only prepared for it: %w", p.from.key, p.to.key,
-			host.ErrNotFound)
-	}
-	if is, err = at.machine(); err != nil {
-		return at, is, err
-	}
-	goes, stays := p.goes(is, want)
-	if len(stays) == 0 && at.stored.Metadata().Phase == domainxml.Ready {
-		return at, goes, nil
-	}
-	_, pending, _, err := p.from.Update(ctx, p.uuid, goes, Power{On: at.live != nil})
-	pending = slices.DeleteFunc(pending, func(what string) bool { return !slices.Contains(stays, what) })
-	if err == nil && len(pending) > 0 && !offline {
-		err = fmt.Errorf("its guest has to release this before it moves: %s. Or move it with migration = { mode = \"offline\" }",
-			strings.Join(pending, ", "))
-	}
-	if err == nil {
-		at, err = p.from.see(ctx, p.uuid)
-	}
-	return at, goes, err
-}
-
-// goes is the machine without the disks, media and filesystems that stay behind, as changes that may be pending. Volumes that both know are
-// as the configuration has them: a binding may have got the target just now.
-func (p pair) goes(is, want domainxml.Machine) (goes domainxml.Machine, stays []string) {
-	goes = is
-	goes.Disks, goes.Filesystems = map[string]domainxml.Disk{}, map[string]domainxml.Filesystem{}
-	for key, d := range is.Disks {
-		w, wanted := want.Disks[key]
-		if wanted && sameImages(d.Volume, w.Volume) {
-			d.Volume = w.Volume
-		}
-		if !wanted {
-			stays = append(stays, "disk "+key)
-			continue
-		}
-		if domainxml.IsDrive(d.Device) && len(d.Volume.Images) > 0 && !canOpen(d.Volume, p.to.key) { // the target has it as another file
-			d.Volume, stays = volume.Volume{}, append(stays, "disk "+key)
-		}
-		goes.Disks[key] = d
-	}
-	for key, f := range is.Filesystems {
-		if _, wanted := want.Filesystems[key]; wanted {
-			goes.Filesystems[key] = f
-			continue
-		}
-		stays = append(stays, "filesystems")
-	}
-	return goes, stays
-}
-
-func sameImages(a, b volume.Volume) bool {
-	return slices.EqualFunc(a.Images, b.Images, func(a, b volume.Image) bool { return a.Name == b.Name && !volume.IsRemade(a, b) })
-}
-
-// check refuses what would be lost by a move, or stop it.
-func (p pair) check(ctx context.Context, at Observation, is domainxml.Machine) error {
-	for _, key := range slices.Sorted(maps.Keys(is.Disks)) {
-		for _, side := range []string{p.from.key, p.to.key} {
-			if !canOpen(is.Disks[key].Volume, side) {
-				return fmt.Errorf("its disk %s is not there for host %s", key, side)
-			}
-		}
-	}
-	for _, f := range at.stored.StateFolders() {
-		if !strings.HasPrefix(f.Path, "/var/lib/libvirt/") {
-			return fmt.Errorf("its firmware's variables are in %s, which both hosts may share. Put them where libvirt does by itself "+
-				"(/var/lib/libvirt/qemu/nvram)", f.Path)
-		}
-	}
-	if err := p.from.checkChains(ctx, p.uuid, at, is, false); err != nil {
-		return err
-	}
-	var saved string
-	var snapshots []string
-	var other string
-	var group errgroup.Group
-	group.Go(func() (err error) { saved, err = p.from.host.SavedXML(ctx, p.uuid); return err })
-	group.Go(func() (err error) { snapshots, err = p.from.host.Snapshots(ctx, p.uuid); return err })
-	group.Go(func() (err error) {
-		if other, err = p.to.host.LookupByName(ctx, is.Name); errors.Is(err, host.ErrNotFound) {
-			other, err = p.uuid, nil
-		}
-		return err
-	})
-	err := group.Wait()
-	if err == nil && saved != "" && at.live == nil {
-		return fmt.Errorf("its guest is saved with its memory (virsh managedsave) on host %s, and that can't be moved. Start it there "+
-			"before, or give up what its memory had: virsh managedsave-remove %s", p.from.key, is.Name)
-	}
-	if err != nil {
-		return err
-	}
-	if len(snapshots) > 0 {
-		return fmt.Errorf("it has snapshots on host %s, which can't be moved. Delete them before (virsh snapshot-list %s)", p.from.key,
-			is.Name)
-	}
-	if other != p.uuid {
-		return fmt.Errorf("host %s has another domain of the name %s (UUID %s). Rename or remove one of the two", p.to.key, is.Name, other)
-	}
-	return p.to.checkLogs(ctx, domainxml.Machine{}, is)
-}
-
-// announce records the move on both hosts. The source does not start the domain by itself any more: it may run on the target by then.
+// announce records the move on both hosts. The source does not start the domain by itself any more: the guest may run on the target then.
 func (p *pair) announce(ctx context.Context, at Observation) (err error) {
 	if p.note.Autostart, err = p.from.host.Autostart(ctx, p.uuid); err != nil {
 		return err
@@ -364,109 +250,4 @@ func (p pair) carry(ctx context.Context) error {
 		return ErrMoving
 	}
 	return p.define(ctx, at.stored, p.note)
-}
-
-// putBack removes the record of a move that has failed, and the definition on the target, unless the machine is there after all. A guest
-// that was shut down for it is started again.
-func (p pair) putBack(ctx context.Context, cause error, is domainxml.Machine, ran bool) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackTime)
-	defer cancel()
-	has, err := p.settle(ctx)
-	switch {
-	case errors.Is(err, host.ErrNotFound): // another apply has moved it to a third host
-		err = nil
-	case err != nil:
-	case has.arrived:
-		if err = p.complete(ctx, has); err == nil {
-			return nil
-		}
-	case has.source.stored == nil, has.source.stored.Metadata().ID != p.note.ID:
-		err = p.withdraw(ctx, has)
-	default:
-		if err = p.stay(ctx, has); err == nil && ran && has.source.live == nil {
-			err = p.from.AcquireAndStart(ctx, p.uuid, is, true)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%w\n\nThe move could not be put back; the next apply goes on with it: %w", cause, err)
-	}
-	return cause
-}
-
-// putBackTime is how long a guest may take to go on, and its hosts to answer.
-const putBackTime = 2 * time.Minute
-
-// withdraw removes the definition of this move from the target, if the domain has never been there.
-func (p pair) withdraw(ctx context.Context, has found) error {
-	t := has.target.stored
-	if has.target.live != nil || t == nil || !t.Metadata().Arrives || p.note.ID != "" && t.Metadata().ID != p.note.ID {
-		return nil
-	}
-	return ignoreNotFound(p.to.host.Undefine(ctx, p.uuid))
-}
-
-func ignoreNotFound(err error) error {
-	if errors.Is(err, host.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-// stay ends a move of a machine that is on its source.
-func (p pair) stay(ctx context.Context, has found) error {
-	if has.target.stored != nil && has.target.live == nil {
-		if err := ignoreNotFound(p.to.host.Undefine(ctx, p.uuid)); err != nil {
-			return err
-		}
-	}
-	return p.from.forgetMove(ctx, p.uuid)
-}
-
-// forgetMove removes the record of a move, if the machine has one, and has the host start it again by itself if its host did before.
-func (m Manager) forgetMove(ctx context.Context, id string) error {
-	stored, err := m.ReadStored(ctx, id)
-	if err != nil || stored.Metadata().Move == (domainxml.Move{}) {
-		return ignoreNotFound(err)
-	}
-	if stored.Metadata().Autostart {
-		if err := m.host.SetAutostart(ctx, id, true); err != nil {
-			return err
-		}
-	}
-	return m.note(ctx, stored, domainxml.Move{})
-}
-
-// complete ends a move of a machine that is on its target: nothing stays behind on the source.
-func (p pair) complete(ctx context.Context, has found) error {
-	ctx, cancel := revert.Extend(ctx)
-	defer cancel()
-	if has.source.live != nil { // paused: settle has seen it
-		if err := ignoreNotFound(p.from.host.StopCopier(ctx, p.uuid)); err != nil {
-			return err
-		}
-	}
-	if err := p.clear(ctx, has); err != nil {
-		return err
-	}
-	return p.to.forgetMove(ctx, p.uuid)
-}
-
-// clear undefines what the source still has of the domain, or else the state that libvirt leaves there.
-func (p pair) clear(ctx context.Context, has found) error {
-	if has.source.stored == nil {
-		text, err := has.target.stored.Remains()
-		if err != nil || text == "" {
-			return err
-		}
-		other, err := p.from.host.LookupByName(ctx, has.target.stored.Name())
-		if err == nil && other != p.uuid {
-			p.from.Warn("What a machine has left could not be removed", fmt.Sprintf("Host %s has another domain of the name %s by now. "+
-				"The variables of the moved machine's firmware stay there.", p.from.key, has.target.stored.Name()))
-			return nil
-		}
-		if _, err := p.from.host.Define(ctx, text); err != nil {
-			return err
-		}
-	}
-	return ignoreNotFound(p.from.host.Undefine(ctx, p.uuid))
 }

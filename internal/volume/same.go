@@ -44,6 +44,11 @@ func SameStorage(a, b Image) bool {
 	})
 }
 
+// SameImages reports whether two volumes have the same chain of images: of the same names, and none of them recreated.
+func SameImages(a, b Volume) bool {
+	return slices.EqualFunc(a.Images, b.Images, func(a, b Image) bool { return a.Name == b.Name && !IsRemade(a, b) })
+}
+
 // IsRemade reports whether two images of one name are known to be different ones, because one was created after the other was deleted.
 func IsRemade(a, b Image) bool {
 	return a.Generation != "" && b.Generation != "" && LastingGeneration(a.Generation) != LastingGeneration(b.Generation)

@@ -282,3 +282,25 @@ func TestImage_IsReferencedIn(t *testing.T) {
 		}
 	}
 }
+
+func TestSameImages(t *testing.T) {
+	chain := func(names ...string) (v Volume) {
+		for _, name := range names {
+			v.Images = append(v.Images, Image{Type: "file", Name: name, Generation: "00000000-0000-4000-8000-000000000001"})
+		}
+		return v
+	}
+	remade := chain("/a", "/b")
+	remade.Images[1].Generation = "00000000-0000-4000-8000-000000000002"
+	for name, c := range map[string]struct {
+		other Volume
+		want  bool
+	}{
+		"the same": {chain("/a", "/b"), true}, "another name": {chain("/a", "/c"), false}, "one less": {chain("/a"), false},
+		"one that was recreated": {remade, false},
+	} {
+		if got := SameImages(chain("/a", "/b"), c.other); got != c.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}

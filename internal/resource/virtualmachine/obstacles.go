@@ -49,7 +49,7 @@ func (m model) localDisks(state model, diags *diag.Diagnostics) (why []string) {
 		}
 		v, known, found := tfvalue.VolumeFrom(before[key].Volume)
 		diags.Append(found...)
-		if planned, ok, _ := tfvalue.VolumeFrom(is.Volume); ok && sameStorage(v, planned) {
+		if planned, ok, _ := tfvalue.VolumeFrom(is.Volume); ok && volume.SameImages(v, planned) {
 			v = planned // a binding that gets the host in this plan
 		}
 		if !known {
@@ -73,10 +73,6 @@ func (m model) localDisks(state model, diags *diag.Diagnostics) (why []string) {
 		}
 	}
 	return why
-}
-
-func sameStorage(a, b volume.Volume) bool {
-	return slices.EqualFunc(a.Images, b.Images, func(a, b volume.Image) bool { return a.Name == b.Name && !volume.IsRemade(a, b) })
 }
 
 // mayDiffer reports whether a path that was bound for several hosts may be other storage on each: neither a claim nor its name tells.
