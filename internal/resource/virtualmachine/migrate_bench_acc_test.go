@@ -21,20 +21,22 @@ import (
 
 // BenchmarkMigrate measures how long it takes to move N running machines (4), each with a claim on iSCSI to which its guest writes: by one
 // apply, and by N virsh at the same time, in turns and in both directions. All are connected through the same taps, and each guest has
-// written as many records since its start or its last move. one is a single machine.
+// written as many records since its start or its last move. one is a single machine, large one whose guest has written to 3 GiB of memory.
 //
 // apply/virsh compares the whole apply. move/virsh is without Terraform's part, terraform-s: an apply that changes only migration.timeout,
 // which starts terraform and the provider, refreshes, and updates each machine, but moves nothing.
 func BenchmarkMigrate(b *testing.B) {
-	b.Run("many", func(b *testing.B) { benchmarkMigrate(b, machinesOr(b, "4")) })
-	b.Run("one", func(b *testing.B) { benchmarkMigrate(b, 1) })
+	b.Run("many", func(b *testing.B) { benchmarkMigrate(b, machinesOr(b, "4"), 0) })
+	b.Run("one", func(b *testing.B) { benchmarkMigrate(b, 1, 0) })
+	b.Run("large", func(b *testing.B) { benchmarkMigrate(b, 1, 3<<10) })
 }
 
-func benchmarkMigrate(b *testing.B, n int) {
+// benchmarkMigrate moves n machines, each with that many MiB of memory that its guest has filled.
+func benchmarkMigrate(b *testing.B, n, filled int) {
 	b.Helper()
 	b.Logf("apply/virsh is the whole apply beside as many virsh migrate at once; move/virsh without terraform-s, an apply that changes "+
 		"migration.timeout alone. Before each, each of %d guests has written %d records", n, warmth)
-	m := newMigrated(b, n)
+	m := newMigrated(b, n, filled)
 	for b.Loop() {
 		var moves, terraform, virsh, still, virshStill []float64
 		var calls float64
@@ -77,9 +79,10 @@ func benchmarkMigrate(b *testing.B, n int) {
 // migrated are machines that are moved.
 type migrated struct {
 	measured
-	lab   *lab.Lab
-	names []string
-	logs  []string
+	lab    *lab.Lab
+	filled int
+	names  []string
+	logs   []string
 	// disks are what the guests write to, and written their records when they were started or moved last.
 	disks   []string
 	written []int
@@ -88,13 +91,13 @@ type migrated struct {
 // warmth is how many records a guest writes before it is moved: some seconds, in which it also writes to its memory.
 const warmth = 25
 
-// newMigrated starts n machines on host-a.
-func newMigrated(b *testing.B, n int) migrated {
+// newMigrated starts n machines on host-a, which fill so many MiB of their memory.
+func newMigrated(b *testing.B, n, filled int) migrated {
 	b.Helper()
 	l := acctest.Lab(b)
 	log := measureProvider(b)
 	cli, taps := acctest.TappedHosts(b, l, "migrated")
-	m := migrated{measured: measured{b, cli, taps, log}, lab: l}
+	m := migrated{measured: measured{b, cli, taps, log}, lab: l, filled: filled}
 	for i := range n {
 		name := fmt.Sprintf("web-%d", i)
 		lun := acctest.LUN(b, l, false, "")
@@ -133,7 +136,7 @@ func (m migrated) arrived() {
 // warmUp waits until each guest has written records since it arrived.
 func (m migrated) warmUp() {
 	m.b.Helper()
-	deadline := time.Now().Add(lab.Patience(30 * time.Second))
+	deadline := time.Now().Add(lab.Patience(time.Minute))
 	for i := range m.names {
 		for m.records(i) < m.written[i]+warmth {
 			if time.Now().After(deadline) {
@@ -150,8 +153,10 @@ func (m migrated) on(host string, n int) {
 	for i, name := range m.names {
 		config.WriteString(claimBinding("migrated", name, "write-exclusive", "host-a", "host-b"))
 		config.WriteString(machine{
-			name: name, host: host, log: m.logs[i], disks: []string{disk("data", name, "virtio")}, cmdline: lab.WriteRecords("vda"),
-			more: fmt.Sprintf("migration = { timeout = \"%dm\" }", 5+n),
+			name: name, host: host, log: m.logs[i], disks: []string{disk("data", name, "virtio")},
+			memory:  fmt.Sprintf("%dMi", 128+2*m.filled),
+			cmdline: lab.WriteRecordsIn("vda", m.filled),
+			more:    fmt.Sprintf("migration = { timeout = \"%dm\" }", 5+n),
 		}.hcl(m.lab))
 	}
 	m.cli.Write("main.tf", config.String())
