@@ -134,16 +134,16 @@ func (c *Conn) answer() ([]byte, error) {
 	return p.body, p.failure()
 }
 
-// part is the body of the next packet of the stream. It skips the reply to the call that began the stream, which may arrive after the first
+// part is the next packet of the stream. It skips the reply to the call that began the stream, which may arrive after the first
 // of them, because libvirtd sends replies and data from different threads.
-func (c *Conn) part() ([]byte, error) {
+func (c *Conn) part() (packet, error) {
 	for {
 		p, err := c.next()
 		if err != nil {
-			return nil, err
+			return p, err
 		}
-		if err := p.failure(); err != nil || p.kind == kindStream {
-			return p.body, err
+		if err := p.failure(); err != nil || p.kind == kindStream || p.kind == kindHole {
+			return p, err
 		}
 	}
 }

@@ -25,6 +25,8 @@ type daemon struct {
 	at func(d *daemon, part int, p packet) (done bool)
 	// early is the number of packets of a download that are sent before the reply to its call.
 	early int
+	// parts are what a download sends instead of the content.
+	parts []packet
 
 	content []byte
 	polkit  bool
@@ -84,10 +86,15 @@ func (d *daemon) serve() {
 	}
 }
 
+// data is a part of a download; without any, its end.
+func data(body []byte) packet { return packet{kind: kindStream, status: statusContinue, body: body} }
+
 func (d *daemon) give(to packet) {
-	data := packet{kind: kindStream, status: statusContinue, body: d.content}
-	end := packet{kind: kindStream, status: statusContinue}
-	for _, a := range slices.Insert([]packet{data, end}, d.early, packet{kind: kindReply}) {
+	parts := d.parts
+	if parts == nil {
+		parts = []packet{data(d.content), data(nil)}
+	}
+	for _, a := range slices.Insert(slices.Clone(parts), d.early, packet{kind: kindReply}) {
 		d.answer(to, a.kind, a.status, a.body)
 	}
 }

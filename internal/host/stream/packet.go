@@ -101,6 +101,15 @@ func (d *decoder) word() (uint32, bool) {
 	return w, true
 }
 
+func (d *decoder) long() (uint64, bool) {
+	if len(*d) < 8 {
+		return 0, false
+	}
+	l := binary.BigEndian.Uint64(*d)
+	*d = (*d)[8:]
+	return l, true
+}
+
 func (d *decoder) text() (string, bool) {
 	n, ok := d.word()
 	if !ok || uint64(n) > uint64(len(*d)) {

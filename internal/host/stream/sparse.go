@@ -16,12 +16,26 @@ type Sink interface {
 	Skip(bytes int64) error
 }
 
-// CopySparse copies r to to, and returns the number of bytes. Blocks of zeros become holes, also at the end. report is called with the
-// progress after each block. Each block is a packet: the next one is read while it is sent. Larger packets of several blocks were slower.
+// Holed is a reader that knows its holes, which are not searched for zeros then.
+type Holed interface {
+	io.Reader
+	// SkipHole skips whole units of the hole that is read next, and returns their bytes.
+	SkipHole(unit int64) int64
+}
+
+// CopySparse copies r to to, and returns the number of bytes. Blocks of zeros become holes, also at the end: what to is given depends on
+// the content alone, and not on r's own holes. report is called with the progress after each block. Each block is a packet: the next one is
+// read while it is sent. Larger packets of several blocks were slower.
 func CopySparse(to Sink, r io.Reader, report func(done int64)) (done int64, err error) {
 	block := make([]byte, blockSize)
+	holed, _ := r.(Holed)
 	var hole int64
 	for {
+		if holed != nil {
+			skipped := holed.SkipHole(blockSize)
+			hole += skipped
+			done += skipped
+		}
 		n, end, err := ReadFull(r, block)
 		if n > 0 && bytes.Equal(block[:n], zeros[:n]) {
 			hole += int64(n)

@@ -103,17 +103,21 @@ func (c *Conn) Download(w io.Writer, v libvirt.StorageVol, offset, length int64)
 		return err
 	}
 	for {
-		data, err := c.part()
+		p, err := c.part()
 		if err != nil {
 			return err
 		}
-		if len(data) == 0 {
-			break // the end of the data; the stream is finished afterwards
+		if len(p.body) == 0 {
+			return c.finishDownload()
 		}
-		if _, err := w.Write(data); err != nil {
+		if _, err := w.Write(p.body); err != nil {
 			return err
 		}
 	}
+}
+
+// finishDownload finishes the stream after the end of its data.
+func (c *Conn) finishDownload() error {
 	if err := c.send(packet{procedure: procDownload, kind: kindStream, serial: c.serial, status: statusOK}); err != nil {
 		return err
 	}
