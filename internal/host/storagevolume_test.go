@@ -14,12 +14,14 @@ import (
 )
 
 // daemon is a libvirtd that answers each procedure with the same body, which is that of an error in errors, after a call of before. It calls
-// hungUp when a client has closed the connection.
+// hungUp when a client has closed the connection. The answer to a download has the first of downloads behind it.
 type daemon struct {
 	answers map[uint32][]byte
 	errors  map[uint32][]byte
 	before  func(procedure uint32)
 	hungUp  func()
+
+	downloads []string
 }
 
 // The supported procedures, from src/remote/remote_protocol.x.
@@ -62,10 +64,32 @@ func (d *daemon) serve(conn net.Conn) {
 		if fails {
 			binary.BigEndian.PutUint32(answer[24:], 1)
 		}
+		if procedure == procVolumeDownload && !fails {
+			answer = append(answer, d.download(packet)...)
+		}
 		if _, err := conn.Write(answer); err != nil {
 			return
 		}
 	}
+}
+
+// download returns the packets of a download, or confirms that it is finished.
+func (d *daemon) download(packet []byte) (packets []byte) {
+	const call, data = 0, 3
+	parts := []string{""}
+	if binary.BigEndian.Uint32(packet[16:]) == call {
+		if d.downloads[0] != "" {
+			parts = []string{d.downloads[0], ""}
+		}
+		d.downloads = d.downloads[1:]
+	}
+	for _, part := range parts {
+		p := slices.Concat(packet, []byte(part))
+		binary.BigEndian.PutUint32(p, uint32(len(p)))
+		binary.BigEndian.PutUint32(p[16:], data)
+		packets = append(packets, p...)
+	}
+	return packets
 }
 
 // connected returns a host that has a connection to the daemon.

@@ -33,6 +33,8 @@ type Upload struct {
 	Head func() []byte
 	// Size returns the size in bytes of the volume for a raw image of that length; nil keeps the length.
 	Size func(length int64) int64
+	// Verify has all but the header read back, and compared by a SHA-256, before Check is called.
+	Verify bool
 	// Check is called when all but the header is written, and can read all of the image; its error cancels the upload. It may be nil.
 	Check func(length int64, at io.ReaderAt) error
 	// BeforeCommit is called when all but the header is written, and the file is open for the header; its error cancels the upload.
@@ -62,8 +64,15 @@ func (h *Host) Upload(ctx context.Context, u Upload) error {
 	source := &source{Reader: u.Image}
 	u.Image = source
 	way := upload{Upload: u, host: h, conn: over.conn, volume: libvirt.StorageVol{Pool: u.Pool, Name: u.Name}}
+	if u.Verify {
+		way.back = &readBack{host: h, volume: way.volume}
+		defer func() {
+			cancel()
+			way.back.close()
+		}()
+	}
 	go way.reportProgress(ctx)
-	err := way.body()
+	err := way.body(ctx)
 	if err == nil {
 		err = way.finish(ctx)
 	}
@@ -118,6 +127,14 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// SkipHole implements stream.Holed.
+func (s *source) SkipHole(unit int64) int64 {
+	if holed, ok := s.Reader.(stream.Holed); ok {
+		return holed.SkipHole(unit)
+	}
+	return 0
+}
+
 // openStream opens a connection for one transfer.
 func (h *Host) openStream(ctx context.Context) (*stream.Conn, error) {
 	dialled, cancel := context.WithTimeout(ctx, h.timeout)
@@ -146,6 +163,8 @@ type upload struct {
 
 	head []byte
 	done atomic.Int64
+	// back reads all but the header back; nil unless Verify.
+	back *readBack
 }
 
 // reportProgress reports the progress until ctx ends, also while the transfer stalls.
@@ -163,7 +182,7 @@ func (u *upload) reportProgress(ctx context.Context) {
 }
 
 // body writes all but the header, in whose place it writes the marker.
-func (u *upload) body() error {
+func (u *upload) body(ctx context.Context) error {
 	n, short, err := headSize, false, error(nil)
 	if u.Head == nil {
 		u.head = make([]byte, headSize)
@@ -182,7 +201,7 @@ func (u *upload) body() error {
 		return err
 	}
 	if !short {
-		if _, err := stream.CopySparse(to, u.Image, func(done int64) { u.done.Store(int64(n) + done) }); err != nil {
+		if err := u.rest(ctx, to, int64(n)); err != nil {
 			return err
 		}
 	}
@@ -190,6 +209,21 @@ func (u *upload) body() error {
 		u.head = u.Head()
 	}
 	return to.Finish()
+}
+
+// rest writes what is behind the header.
+func (u *upload) rest(ctx context.Context, to stream.Sink, from int64) error {
+	report := func(done int64) { u.done.Store(from + done) }
+	if u.back == nil {
+		_, err := stream.CopySparse(to, u.Image, report)
+		return err
+	}
+	sums := newSums(from, func(s stretch) { u.back.add(ctx, s) })
+	_, err := stream.CopySparse(summed{to, sums}, u.Image, report)
+	if err == nil {
+		sums.end()
+	}
+	return err
 }
 
 // finish verifies that all data were written, before the header is written.
@@ -201,6 +235,11 @@ func (u *upload) finish(ctx context.Context) error {
 	length := u.done.Load()
 	if is.Physical != length {
 		return fmt.Errorf("%w: it has %d bytes of %d", ErrTorn, is.Physical, length)
+	}
+	if u.back != nil {
+		if err := u.back.rest(u.conn); err != nil {
+			return err
+		}
 	}
 	if u.Check != nil {
 		if err := u.Check(length, uploaded{u}); err != nil {

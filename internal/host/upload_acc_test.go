@@ -26,7 +26,12 @@ import (
 // createVolume creates a volume as Host.Upload requires it.
 func createVolume(t testing.TB, h *host.Host, name string) {
 	t.Helper()
-	err := h.CreateVolume(t.Context(), "ssd", libvirtxml.StorageVolume{
+	createVolumeIn(t, h, "ssd", name)
+}
+
+func createVolumeIn(t testing.TB, h *host.Host, pool, name string) {
+	t.Helper()
+	err := h.CreateVolume(t.Context(), pool, libvirtxml.StorageVolume{
 		Name: name, Capacity: &libvirtxml.StorageVolumeSize{Value: 1}, Allocation: &libvirtxml.StorageVolumeSize{},
 		Target: &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: "raw"}},
 	}, false)
@@ -145,21 +150,26 @@ func TestAccUpload_RefusedCommitWritesNoHead(t *testing.T) {
 // tapped returns host-a through a tap that counts bytes.
 func tapped(t testing.TB, l *lab.Lab) (*host.Host, *lab.Tap) {
 	t.Helper()
+	return tappedHost(t, l.Hosts["host-a"])
+}
+
+func tappedHost(t testing.TB, at *lab.Host) (*host.Host, *lab.Tap) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "tap") // the path of t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	tap, err := lab.NewTap(t.Context(), l.Hosts["host-a"], dir)
+	tap, err := lab.NewTap(t.Context(), at, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := host.NewRegistry(map[string]host.Config{"host-a": {URI: tap.URI}})
+	f := host.NewRegistry(map[string]host.Config{at.Name: {URI: tap.URI}})
 	t.Cleanup(func() {
 		f.Close()
 		_ = tap.Close()
 		_ = os.RemoveAll(dir)
 	})
-	h, err := f.Host("host-a")
+	h, err := f.Host(at.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
