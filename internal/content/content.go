@@ -100,6 +100,8 @@ type Spec struct {
 	baseNames []string
 	// generation is that of the volume; a new one if it is empty.
 	generation string
+	// from is where the volume is whose disk moves here; nil for what is created.
+	from *Former
 }
 
 func (s Spec) admit(ctx context.Context) error {

@@ -68,6 +68,9 @@ func begin(ctx context.Context, h Host, owner string, s Spec) (*journal, error) 
 				newGeneration()), Bases: s.baseNames,
 		},
 	}}
+	if s.from != nil {
+		j.Note.From, j.Note.FromPool = s.from.Host, s.from.Pool
+	}
 	if s.Content != nil {
 		text, err := domainxml.BuildJournal(j.Journal)
 		if err != nil {
@@ -121,6 +124,9 @@ func (j *journal) finish(ctx context.Context, v host.StorageVolume) error {
 	}
 	if err != nil {
 		return err
+	}
+	if j.Note.From != "" {
+		return j.waitForContent(ctx, v)
 	}
 	if err = j.host.Undefine(ctx, j.UUID); err != nil { // it may be gone, and the answer lost: without a journal the volume would be left
 		err = j.host.Undefine(ctx, j.UUID)
@@ -235,7 +241,7 @@ func (j *journal) checkUsers(ctx context.Context) error {
 	opened, err := openedOn(ctx, j.host)
 	user := ""
 	for i := range opened.of(v) {
-		if i.metadata.Phase == "" && !isJournal(i.domain.Name) {
+		if (i.metadata.Phase == "" || j.Note.From != "") && !isJournal(i.domain.Name) { // one that moves may be its machine's by now
 			user = i.domain.Name
 		}
 	}
@@ -270,6 +276,9 @@ func CheckImport(ctx context.Context, h Host, pool, name string) error {
 	j, err := open(ctx, h, pool, name)
 	if err != nil {
 		return ignoreNotFound(err)
+	}
+	if j.Note.From != "" {
+		return j.errMoves()
 	}
 	return fmt.Errorf("the volume %s in storage pool %s is incomplete, as the domain %s says: only the creation that was interrupted can "+
 		"make it whole. To remove it: virsh undefine %s; virsh vol-delete %s --pool %s", name, pool, j.Name, j.Name, name, pool)

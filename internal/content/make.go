@@ -53,6 +53,9 @@ func (m *Creator) takeOver(ctx context.Context, key string, left *journal, s Spe
 	if m.Owner == "" || left.Note.Owner != m.Owner {
 		return left.foreign("is being made by " + called(left.Note.Owner))
 	}
+	if left.Note.From != "" && (isHold(left.Note) || left.Note.Generation != s.generation) {
+		return left.errMoves()
+	}
 	// The creator may be alive: wait for its end, then look again.
 	if err := left.awaitCreator(ctx); err != nil {
 		return err
@@ -75,6 +78,16 @@ func (m *Creator) cleanUp(ctx context.Context, key string, left *journal, s Spec
 		err = m.CollectGarbage(ctx, key, left.host, s.Pool, unused...)
 	}
 	return err
+}
+
+// errMoves is the error of a volume that is a disk's which moves.
+func (j *journal) errMoves() error {
+	where := "to this host, from " + j.Note.From
+	if isHold(j.Note) {
+		where = "from this host, to " + j.Note.To
+	}
+	return fmt.Errorf("the domain %s says that the disk %s in storage pool %s moves %s: %w. Apply the configuration that moves it, with "+
+		"either host", j.Name, j.Note.Volume, j.Note.Pool, where, ErrForeign)
 }
 
 // foreign is the error of a volume that must not be touched; it names the remedy.

@@ -35,6 +35,13 @@ type Note struct {
 	Prefix string `xml:"prefix,attr,omitempty"`
 	// Generation is the generation of the image.
 	Generation string `xml:"generation,attr"`
+	// From is the key of the host that a disk moves from, FromPool the storage pool that has it there under the same name; empty for what
+	// is created.
+	From     string `xml:"moves-from,attr,omitempty"`
+	FromPool string `xml:"moves-from-pool,attr,omitempty"`
+	// To and ToPool are where it moves to, in what holds it on the former host.
+	To     string `xml:"moves-to,attr,omitempty"`
+	ToPool string `xml:"moves-to-pool,attr,omitempty"`
 	// Creator is the UUID of the domain that runs while the volume is being created; empty for the journal's own one.
 	Creator string `xml:"creator,attr,omitempty"`
 	// Bases are the names of the shared images below the volume, the lowest one first.
@@ -72,6 +79,9 @@ func BuildJournal(j Journal) (string, error) {
 	if j.Note.Target != "" {
 		d.Description = "virtclaim is filling a volume from " + j.Note.Volume + " in the storage pool " + j.Note.Pool
 		d.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}} // the disk to copy is plugged in
+	}
+	if j.Note.From != "" {
+		d.Description = "virtclaim is moving the disk " + j.Note.Volume + " from host " + j.Note.From + " to storage pool " + j.Note.Pool
 	}
 	d.Metadata = &libvirtxml.DomainMetadata{XML: note}
 	if j.Copy != nil {

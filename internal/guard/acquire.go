@@ -191,7 +191,7 @@ func (e Request) findConflictsOn(ctx context.Context, key string,
 			return nil, nil, err
 		}
 		for _, u := range uses {
-			if mode, ok := u.conflicting(i.AccessMode); ok && !e.isSelf(u) {
+			if mode, ok := u.conflicting(i.AccessMode); ok && !e.isSelf(u) && !e.brings(u) {
 				found = append(found, conflict{Request: e, image: i, use: u, mode: mode})
 			}
 		}
@@ -203,6 +203,21 @@ func (e Request) findConflictsOn(ctx context.Context, key string,
 // the same UUID on another host is left from a migration, or a copy of the definition.
 func (e Request) isSelf(u Use) bool {
 	return u.UUID == e.UUID && (u.Host == e.Host || u.Host == e.From && e.From != "")
+}
+
+// brings reports whether the use is the record of a disk that comes along with the machine.
+func (e Request) brings(u Use) bool { return e.From != "" && u.movesFrom() == e.From }
+
+// IsOfMove reports whether the use is the record of a disk that moves between hosts, and no machine.
+func (u Use) IsOfMove() bool { return u.movesFrom() != "" }
+
+// movesFrom is the key of the host from which a disk moves here, whose record the use is; empty for other uses.
+func (u Use) movesFrom() string {
+	if !u.isCopy || u.stored == nil {
+		return ""
+	}
+	note, _, _ := u.stored.Journal()
+	return note.From
 }
 
 // conflicting returns the access mode of the use, that of its binding or else that of its device, if it is not compatible with wanted.
@@ -291,6 +306,8 @@ func (c conflict) refusal() error {
 	as := fmt.Sprintf("%s as its %s %s (%s)", c.share(), u.Device.Kind(), u.Device.Key, c.mode)
 	has := "has " + as
 	switch {
+	case u.movesFrom() != "":
+		has = "says that it moves between hosts"
 	case u.isFilling():
 		has = "fills it"
 	case u.Live:
@@ -301,11 +318,17 @@ func (c conflict) refusal() error {
 	text := fmt.Sprintf("machine %s on host %s can't use %s (%s): domain %s on host %s %s", c.Name, c.Host, c.image.Name,
 		c.image.AccessMode,
 		u.Domain, u.Host, has)
+	if u.movesFrom() != "" {
+		return fmt.Errorf("%w: %w: %s. %s", ErrInUse, ErrMoves, text, c.advice())
+	}
 	if u.UUID == c.UUID && c.From != "" && u.Metadata.To != "" {
 		return fmt.Errorf("%w: %w: %s", ErrInUse, ErrMovesElsewhere, text)
 	}
 	return fmt.Errorf("%w: %s. %s", ErrInUse, text, c.advice())
 }
+
+// ErrMoves is the error of a disk whose content is on another host.
+var ErrMoves = errors.New("the disk's content is on another host")
 
 // ErrMovesElsewhere is the error of a machine that another apply moves to another host than this one does.
 var ErrMovesElsewhere = errors.New("another apply moves the machine to another host")
@@ -321,6 +344,11 @@ func (c conflict) share() string {
 func (c conflict) advice() string {
 	u := c.use
 	switch {
+	case u.movesFrom() == u.Host:
+		return "It is copied to another host, or that was interrupted: apply that disk again, or give the copy up (virsh undefine " +
+			u.Domain + ")"
+	case u.movesFrom() != "":
+		return "Give the machine that has it on host " + u.movesFrom() + " its new host, too, and apply again"
 	case u.isFilling():
 		return untilFilled
 	case u.isCopy:

@@ -390,3 +390,28 @@ func TestAcquire_ContentionHasOneWinner(t *testing.T) {
 		}
 	}
 }
+
+// The record of a disk that moves here keeps all machines from it but the one that comes from where the disk is.
+func TestAcquire_DiskThatMoves(t *testing.T) {
+	top := volume.Image{
+		Type: "file", Format: "qcow2", Name: "/ssd/root", Generation: "1", AccessMode: volume.WriteExclusive, Hosts: []string{"host-b"},
+	}
+	text, err := domainxml.BuildJournal(domainxml.Journal{
+		Name: "virtclaim-0123456789abcdef", UUID: uuid.NewString(),
+		Note: domainxml.Note{Pool: "ssd", Volume: "root", Generation: "1", From: "host-a", FromPool: "ssd"},
+		Copy: &volume.Volume{Images: []volume.Image{top}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld()
+	w.set("host-b", host.Domain{Name: "virtclaim-0123456789abcdef", UUID: uuid.NewString(), Stored: text})
+	for from, refused := range map[string]bool{"host-a": false, "host-c": true, "": true} {
+		_, err := guard.Acquire(t.Context(), guard.Request{
+			Host: "host-b", From: from, Name: "web", UUID: uuid.NewString(), Images: []volume.Image{top}, Hosts: w.host,
+		})
+		if errors.Is(err, guard.ErrMoves) != refused || (err != nil) != refused {
+			t.Errorf("from %q: %v", from, err)
+		}
+	}
+}

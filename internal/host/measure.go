@@ -68,6 +68,19 @@ func (h *Host) Resize(ctx context.Context, diskXML string, bytes int64) error {
 	return err
 }
 
+// Flush writes what the host still has of a disk in its memory. libvirt does not do that at the end of an upload, and QEMU does it at its
+// end only for a disk to which it has written: so its header is written once more.
+func (h *Host) Flush(ctx context.Context, diskXML string) error {
+	_, err := opened(ctx, h, "flush the volume", diskXML, func(l *libvirt.Libvirt, d libvirt.Domain) (struct{}, error) {
+		now, err := measured(l, d, 0)
+		if err == nil {
+			err = l.DomainBlockResize(d, "vda", uint64(now.Size), libvirt.DomainBlockResizeBytes)
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
 // opened calls use with a paused, transient domain that has opened a disk and ends with this connection.
 func opened[T any](ctx context.Context, h *Host, op, diskXML string, use func(*libvirt.Libvirt, libvirt.Domain) (T, error)) (T, error) {
 	id := uuid.New()

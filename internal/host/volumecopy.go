@@ -34,7 +34,7 @@ var errCutShort = errors.New("libvirt has sent another length than the volume ha
 // After an error the target can't be used any more: another attempt needs a new one.
 func (h *Host) CopyVolumeTo(ctx context.Context, to *Host, c VolumeCopy) error {
 	op := fmt.Sprintf("copy volume %s in storage pool %s to host %s", c.Name, c.Pool, to.Key)
-	allocated, err := h.allocated(ctx, c.Pool, c.Name)
+	allocated, err := h.Allocated(ctx, c.Pool, c.Name)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (h *Host) CopyVolumeTo(ctx context.Context, to *Host, c VolumeCopy) error {
 	return err
 }
 
-// allocated is how many bytes the file of a volume has allocated; 0 if libvirt can't describe it.
-func (h *Host) allocated(ctx context.Context, pool, name string) (int64, error) {
+// Allocated is how many bytes the file of a volume has allocated; 0 if libvirt can't describe it.
+func (h *Host) Allocated(ctx context.Context, pool, name string) (int64, error) {
 	return onVolume(ctx, h, "look at volume", pool, name, func(l *libvirt.Libvirt, v libvirt.StorageVol) (int64, error) {
 		_, _, allocated, err := l.StorageVolGetInfo(v)
 		if isUndescribed(err) {

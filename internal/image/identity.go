@@ -58,6 +58,30 @@ func WithIdentity(head []byte, id string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return q.with(all, backing, end)
+}
+
+// WithBacking returns the header of a qcow2 image with another name of its backing file, as of the same disk on another host. ErrNoRoom is
+// the error of a header that has none, or none of that length.
+func WithBacking(head []byte, name string) ([]byte, error) {
+	q := qcow2(slices.Clone(head))
+	all, end, err := q.extensions()
+	if err != nil {
+		return nil, err
+	}
+	was, end, err := q.firstCluster().backingName(end)
+	if err == nil && len(was) == 0 {
+		err = ErrNoRoom
+	}
+	if err != nil {
+		return nil, err
+	}
+	binary.BigEndian.PutUint32(q[qcow2BackingSize:], uint32(len(name)))
+	return q.with(all, []byte(name), end)
+}
+
+// with returns the image's header with these extensions and this name of a backing file. Header and name end at end now.
+func (q qcow2) with(all []extension, backing []byte, end int) ([]byte, error) {
 	start := q.headerEnd()
 	var text []byte
 	for _, e := range all {

@@ -48,6 +48,36 @@ func TestIdentity_OfImagesThatQEMUMakes(t *testing.T) {
 	}
 }
 
+// An overlay that was copied to another host gets the name of the backing file there, and keeps all else.
+func TestWithBacking(t *testing.T) {
+	dir := t.TempDir()
+	here, copied := filepath.Join(dir, "base"), filepath.Join(dir, "copied")
+	qemuImg(t, "create", "-q", "-f", "raw", here, "1M")
+	for _, name := range []string{"base", "a-base-with-a-longer-name", "b"} {
+		there := filepath.Join(dir, name)
+		qemuImg(t, "create", "-q", "-f", "raw", there, "1M")
+		qemuImg(t, "create", "-q", "-f", "qcow2", "-F", "raw", "-b", here, copied, "2M")
+		giveIdentity(t, copied, anID)
+		head, err := WithBacking(headOf(t, copied), there)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeHead(t, copied, head)
+		if info := qemuImg(t, "info", copied); !strings.Contains(info, "backing file: "+there+"\n") {
+			t.Errorf("%s: %s", name, info)
+		}
+		qemuImg(t, "check", "-q", copied)
+		if got := Identity(headOf(t, copied)); got != anID {
+			t.Errorf("%s: the identity is %q", name, got)
+		}
+	}
+	plain := filepath.Join(dir, "plain")
+	qemuImg(t, "create", "-q", "-f", "qcow2", plain, "2M")
+	if _, err := WithBacking(headOf(t, plain), here); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("an image without a backing file: %v", err)
+	}
+}
+
 // A file that is no qcow2 image has no identity and can't get one, and neither can an image whose first cluster is full.
 func TestIdentity_NoRoom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "full")
@@ -132,6 +162,11 @@ func giveIdentity(t *testing.T, path, id string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	writeHead(t, path, head)
+}
+
+func writeHead(t *testing.T, path string, head []byte) {
+	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -60,6 +60,18 @@ func IsMoved(a, b Image) bool {
 		path.Clean(a.Name) != path.Clean(b.Name)
 }
 
+// IsPair reports whether there is what a disk of one host is on another one: the same disk, or one without writes that was made for both
+// hosts.
+func IsPair(is, there Volume, from, to string) bool {
+	if len(is.Images) == 0 || len(there.Images) == 0 {
+		return false
+	}
+	a, b := is.Images[0], there.Images[0]
+	isSame := a.Generation != "" && b.Generation != "" && LastingGeneration(a.Generation) == LastingGeneration(b.Generation)
+	return a.IsDisk() && b.IsDisk() && (isSame || a.AccessMode == ReadShared && b.AccessMode == ReadShared) &&
+		slices.Equal(a.Hosts, []string{from}) && slices.Equal(b.Hosts, []string{to})
+}
+
 // LastingGeneration returns a generation as the UUID under which hosts know it. Generations of earlier versions were no UUIDs.
 func LastingGeneration(generation string) string {
 	if _, err := uuid.Parse(generation); err == nil {

@@ -283,6 +283,33 @@ func TestImage_IsReferencedIn(t *testing.T) {
 	}
 }
 
+func TestIsPair(t *testing.T) {
+	of := func(host, path, generation string, mode AccessMode) Volume {
+		return Volume{Images: []Image{{Type: "file", Name: path, Generation: generation, AccessMode: mode, Hosts: []string{host}}}}
+	}
+	bound := of("b", "/y", "1", WriteExclusive)
+	bound.Images[0].Binding = "binding"
+	for name, c := range map[string]struct {
+		is, there Volume
+		want      bool
+	}{
+		"the same disk":        {of("a", "/x", "1", WriteExclusive), of("b", "/y", "1", WriteExclusive), true},
+		"its path not known":   {of("a", "/x", "1", WriteExclusive), of("b", "", "1", WriteExclusive), true},
+		"another disk":         {of("a", "/x", "1", WriteExclusive), of("b", "/y", "2", WriteExclusive), false},
+		"not known":            {of("a", "/x", "", WriteExclusive), of("b", "/y", "", WriteExclusive), false},
+		"seeds":                {of("a", "/x", "1", ReadShared), of("b", "/y", "2", ReadShared), true},
+		"a seed and a disk":    {of("a", "/x", "1", ReadShared), of("b", "/y", "2", WriteExclusive), false},
+		"on the same host":     {of("a", "/x", "1", WriteExclusive), of("a", "/y", "1", WriteExclusive), false},
+		"the other way":        {of("b", "/x", "1", WriteExclusive), of("a", "/y", "1", WriteExclusive), false},
+		"a binding":            {of("a", "/x", "1", WriteExclusive), bound, false},
+		"nothing on the other": {of("a", "/x", "1", WriteExclusive), Volume{}, false},
+	} {
+		if got := IsPair(c.is, c.there, "a", "b"); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestSameImages(t *testing.T) {
 	chain := func(names ...string) (v Volume) {
 		for _, name := range names {
