@@ -2,23 +2,59 @@ package domainxml
 
 import (
 	"path"
+	"slices"
 
 	"libvirt.org/go/libvirtxml"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// WithMove renders a definition with the record of a move.
-func (d *Domain) WithMove(is Move) (string, error) {
+// Arrival is what a domain has otherwise on the host that it moves to.
+type Arrival struct {
+	// Volumes are those of disks, by their keys.
+	Volumes map[string]volume.Volume
+	// Kernel and Initrd are paths of the files that it boots directly; empty for the same ones.
+	Kernel, Initrd string
+}
+
+// IsEmpty reports whether the domain is the same on both hosts.
+func (a Arrival) IsEmpty() bool { return len(a.Volumes) == 0 && a.Kernel == "" && a.Initrd == "" }
+
+// WithMove renders a definition with the record of a move, as it is on the other host.
+func (d *Domain) WithMove(is Move, there Arrival) (string, error) {
 	x, err := Unmarshal(d.text) // it is changed
 	if err != nil {
 		return "", err
 	}
 	metadata := d.metadata
-	metadata.Move = is
+	metadata.Move, metadata.Disks = is, slices.Clone(metadata.Disks)
+	for n, disk := range metadata.Disks {
+		if v, goes := there.Volumes[disk.Key]; goes {
+			metadata.Disks[n].Images = newImagesMetadata(v)
+		}
+	}
 	if err := setMetadata(x, metadata); err != nil {
 		return "", err
 	}
-	return x.Marshal()
+	if there.IsEmpty() {
+		return x.Marshal()
+	}
+	for n := range x.Devices.Disks {
+		if v, goes := there.Volumes[diskKey(x.Devices.Disks[n])]; goes {
+			applyVolume(&x.Devices.Disks[n], v)
+		}
+	}
+	if there.Kernel != "" {
+		x.OS.Kernel = there.Kernel
+	}
+	if there.Initrd != "" {
+		x.OS.Initrd = there.Initrd
+	}
+	return keepUnknown(x, d.text, x.Marshal)
 }
+
+// As renders a running domain as it is on the other host.
+func (d *Domain) As(there Arrival) (string, error) { return d.WithMove(d.metadata.Move, there) }
 
 // StateFolder is a folder in which a host keeps state of domains, and the names of a domain's files in it; none is all files.
 type StateFolder struct {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 func TestStateFolders(t *testing.T) {
@@ -43,5 +45,54 @@ func TestStateFolders(t *testing.T) {
 				t.Errorf("%v: %s", err, remains)
 			}
 		})
+	}
+}
+
+// On its other host a domain has the disks, and the kernel, that are there; all else is the same.
+func TestDomain_WithMoveOfDisks(t *testing.T) {
+	disk := func(host, path, mode string) volume.Volume {
+		return volume.Volume{Images: []volume.Image{
+			{Type: "file", Format: "qcow2", Name: path, Generation: "1", AccessMode: volume.AccessMode(mode), Hosts: []string{host}},
+			{Type: "file", Format: "raw", Name: path + "-base", Generation: "2", AccessMode: volume.ReadShared, Hosts: []string{host}},
+		}}
+	}
+	m := Machine{
+		Name: "web", UUID: "7d6c1f6e-5a3b-4f0a-9a53-0f8a5b1f2c3d", VCPUs: 1, Memory: 1 << 20, DomainType: "qemu",
+		Boot: &Boot{Kernel: "/a/kernel", Initrd: "/a/initrd"}, Metadata: Metadata{Phase: Ready},
+		Disks: map[string]Disk{
+			"root": {Volume: disk("a", "/a/root", "write-exclusive"), Device: Fixed, Bus: "virtio"},
+			"data": {Volume: disk("a", "/a/data", "write-exclusive"), Device: Fixed, Bus: "virtio"},
+		},
+	}
+	text, err := Build(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := d.Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := Arrival{
+		Volumes: map[string]volume.Volume{"root": disk("b", "/b/root", "write-exclusive")}, Kernel: "/b/kernel", Initrd: "/b/initrd",
+	}
+	move := Move{From: "a", To: "b", ID: "1"}
+	moved, err := d.WithMove(move, there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := Parse(moved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := before.Disks["root"]
+	root.Volume = there.Volumes["root"]
+	before.Disks["root"], before.Metadata.Move = root, move
+	before.Boot = &Boot{Kernel: "/b/kernel", Initrd: "/b/initrd"}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the machine there (-want +got):\n%s", diff)
 	}
 }

@@ -24,6 +24,10 @@ type Migration struct {
 	AutoConverge, PostCopy bool
 	// SharedFiles tells that disks are files that the target is known to have, too: libvirt takes only some filesystems for shared.
 	SharedFiles bool
+	// Disks are libvirt's names of the disks whose top layer is copied into the volume that the target has for it. Running and Stored are
+	// the running and the stored domain as they are to be there, with the target's volumes; empty if they are the same.
+	Disks           []string
+	Running, Stored string
 	// Report is called every other second with the progress.
 	Report func(Progress)
 }
@@ -107,6 +111,7 @@ func (m Migration) flags() libvirt.DomainMigrateFlags {
 	flags := libvirt.MigrateLive | libvirt.MigratePersistDest | libvirt.MigrateUndefineSource | libvirt.MigrateAbortOnError
 	for flag, set := range map[libvirt.DomainMigrateFlags]bool{
 		libvirt.MigrateAutoConverge: m.AutoConverge, libvirt.MigratePostcopy: m.PostCopy, libvirt.MigrateUnsafe: m.SharedFiles,
+		libvirt.MigrateNonSharedInc: len(m.Disks) > 0, // only the top layer
 	} {
 		if set {
 			flags |= flag
@@ -122,6 +127,13 @@ func (m Migration) params(all *Registry, target string) (params []libvirt.TypedP
 	if m.Bandwidth > 0 {
 		value := libvirt.NewTypedParamValueUllong(m.Bandwidth)
 		params = append(params, libvirt.TypedParam{Field: libvirt.MigrateParamBandwidth, Value: *value})
+	}
+	for _, disk := range m.Disks { // without them libvirt would copy onto storage that both hosts have
+		params = append(params, textParam(libvirt.MigrateParamMigrateDisks, disk))
+	}
+	if m.Running != "" {
+		params = append(params, textParam(libvirt.MigrateParamDestXML, m.Running),
+			textParam(libvirt.MigrateParamPersistXML, m.Stored))
 	}
 	return params
 }
@@ -161,7 +173,7 @@ func (m *migration) throughHere(ctx context.Context) error {
 	}
 	m.staysPaused(ctx)
 	given := m.params
-	m.params = slices.Concat(given, []libvirt.TypedParam{textParam(libvirt.MigrateParamDestXML, xml)})
+	m.params = append(withoutParam(given, libvirt.MigrateParamDestXML), textParam(libvirt.MigrateParamDestXML, xml))
 	if err := m.prepare(ctx); err != nil {
 		return errors.Join(err, m.confirm(ctx, err))
 	}
@@ -324,6 +336,13 @@ func isFailure(err error) int32 {
 		return 1
 	}
 	return 0
+}
+
+// MigratableXML is the XML of a running domain as another host would get it.
+func (h *Host) MigratableXML(ctx context.Context, id string) (string, error) {
+	return onDomain(ctx, h, "read the migratable XML of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) (string, error) {
+		return l.DomainGetXMLDesc(d, libvirt.DomainXMLMigratable|libvirt.DomainXMLSecure)
+	})
 }
 
 // within runs a short call on a connection of its own. One that does not end breaks the connection.

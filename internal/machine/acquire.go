@@ -69,6 +69,12 @@ func (m Manager) acquire(ctx context.Context, uuid string, want domainxml.Machin
 		return err
 	}
 	domains, err := guard.Acquire(ctx, e)
+	if errors.Is(err, guard.ErrMoves) {
+		if err = m.bringDisks(ctx, uuid, want, keys); err == nil {
+			domains, err = guard.Acquire(ctx, e)
+		}
+		waited = true
+	}
 	regular := looks.files() // after an error, too: it removes what it has mounted
 	if err == nil && (waited || time.Since(began) > lookTime) {
 		m = m.afresh()
@@ -92,6 +98,26 @@ func (m Manager) acquire(ctx context.Context, uuid string, want domainxml.Machin
 		return err
 	}
 	return m.engrave(ctx, opened, want, keys)
+}
+
+// bringDisks moves disks here that no machine has any more where they were.
+func (m Manager) bringDisks(ctx context.Context, uuid string, want domainxml.Machine, keys []string) error {
+	for _, key := range keys {
+		if len(want.Disks[key].Volume.Images) == 0 {
+			continue
+		}
+		if err := m.Disks.MoveAlone(ctx, m.key, want.Disks[key].Volume.Images[0], uuid, m.reportOf(ctx, key)); err != nil {
+			return fmt.Errorf("disk %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// reportOf logs the progress of a disk that is copied.
+func (m Manager) reportOf(ctx context.Context, disk string) func(host.Progress) {
+	return func(is host.Progress) {
+		m.log.Info(ctx, "Copying a disk", map[string]any{"disk": disk, "bytes": is.Done, "of": is.All})
+	}
 }
 
 // lookTime is how long a look counts while hosts are asked.

@@ -51,6 +51,7 @@ type Host interface {
 
 	// Moves to another host.
 	MigrateTo(ctx context.Context, target, uuid string, how host.Migration) error
+	MigratableXML(ctx context.Context, uuid string) (string, error)
 	IsMigrating(ctx context.Context, uuid string) (bool, error)
 	Resume(ctx context.Context, uuid string) error
 	StopCopier(ctx context.Context, uuid string) error

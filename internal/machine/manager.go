@@ -16,6 +16,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // Manager manages a machine on one host, from its definition to its end.
@@ -24,6 +25,8 @@ type Manager struct {
 	Leases map[host.Lease]int64
 	// Warn shows a warning to the user.
 	Warn func(summary, detail string)
+	// Disks completes the moves of disks that go along with machines.
+	Disks Mover
 
 	host  Host
 	key   string // the host's
@@ -42,6 +45,16 @@ type Manager struct {
 	// mayRestart allows the restart of a guest that does not acknowledge an unplug, or that has no port for a device.
 	mayRestart bool
 	log        Log
+}
+
+// Mover brings the content of disks to the host of that key, for which they were prepared: see content.Mover.
+type Mover interface {
+	Bring(ctx context.Context, key string, i volume.Image, report func(host.Progress)) (brought string, err error)
+	CheckBrought(ctx context.Context, key string, i volume.Image, brought string) error
+	Begin(ctx context.Context, key string, i volume.Image) error
+	MoveAlone(ctx context.Context, key string, i volume.Image, of string, report func(host.Progress)) error
+	Came(ctx context.Context, key string, i volume.Image) error
+	Arrive(ctx context.Context, key string, i volume.Image) error
 }
 
 // Log receives the messages of a Manager, and reports the progress of a wait until stop is called.

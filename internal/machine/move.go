@@ -14,6 +14,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // Move is how a machine gets to another host.
@@ -33,7 +34,7 @@ func (m Manager) MoveFrom(ctx context.Context, source, id string, want domainxml
 	if err != nil {
 		return err
 	}
-	p := pair{from: from, to: m, uuid: id}
+	p := pair{from: from, to: m, uuid: id, there: domainxml.Arrival{Volumes: map[string]volume.Volume{}}}
 	has, err := p.look(ctx)
 	if err == nil {
 		has, err = p.settleOther(ctx, has)
@@ -81,6 +82,9 @@ type pair struct {
 	uuid     string
 	// note is the record of the present move.
 	note domainxml.Move
+	// there is what the machine has otherwise on the target, and along are the keys of the disks that are copied there.
+	there domainxml.Arrival
+	along []string
 }
 
 // ErrMoving is the error of a machine that another apply moves.
@@ -105,7 +109,7 @@ func (p *pair) move(ctx context.Context, at Observation, is domainxml.Machine, h
 	if at.live == nil {
 		err = p.carry(ctx)
 	} else {
-		err = p.migrate(ctx, is, how)
+		err = p.migrate(ctx, at, is, how)
 	}
 	if err != nil {
 		return err
@@ -142,7 +146,7 @@ func (p *pair) announce(ctx context.Context, at Observation) (err error) {
 
 // define stores the source's definition on the target, with a record.
 func (p pair) define(ctx context.Context, of *domainxml.Domain, is domainxml.Move) error {
-	text, err := of.WithMove(is)
+	text, err := of.WithMove(is, p.there)
 	if err == nil {
 		_, err = p.to.host.Define(ctx, text)
 	}
@@ -151,7 +155,7 @@ func (p pair) define(ctx context.Context, of *domainxml.Domain, is domainxml.Mov
 
 // note changes the record in a definition of this host.
 func (m Manager) note(ctx context.Context, of *domainxml.Domain, is domainxml.Move) error {
-	text, err := of.WithMove(is)
+	text, err := of.WithMove(is, domainxml.Arrival{})
 	if err == nil {
 		err = m.host.Redefine(ctx, text)
 	}
@@ -160,6 +164,7 @@ func (m Manager) note(ctx context.Context, of *domainxml.Domain, is domainxml.Mo
 
 // acquire asks all hosts whether the machine may use its storage on the target, too.
 func (p pair) acquire(ctx context.Context, is domainxml.Machine) error {
+	is = p.asThere(is)
 	keys := slices.Sorted(maps.Keys(is.Disks))
 	if err := p.to.recognize(ctx, is, keys); err != nil {
 		return err
@@ -180,6 +185,20 @@ func (p pair) acquire(ctx context.Context, is domainxml.Machine) error {
 		_, err := guard.Acquire(ctx, e)
 		return err
 	})
+}
+
+// asThere is the machine with its volumes on the target.
+func (p pair) asThere(is domainxml.Machine) domainxml.Machine {
+	is.Disks = maps.Clone(is.Disks)
+	for key, v := range p.there.Volumes {
+		d := is.Disks[key]
+		d.Volume = v
+		is.Disks[key] = d
+	}
+	if is.Boot != nil && p.there.Kernel != "" {
+		is.Boot = &domainxml.Boot{Kernel: p.there.Kernel, Initrd: p.there.Initrd, Cmdline: is.Boot.Cmdline}
+	}
+	return is
 }
 
 // rivalTime is how long a move waits for another one of the same machine that has to withdraw.
@@ -211,11 +230,16 @@ func (p pair) win(ctx context.Context, acquire func(context.Context) error) (err
 }
 
 // migrate moves the guest of a running machine.
-func (p pair) migrate(ctx context.Context, is domainxml.Machine, how Move) error {
+func (p pair) migrate(ctx context.Context, at Observation, is domainxml.Machine, how Move) error {
 	how.Name = is.Name
-	how.SharedFiles = slices.ContainsFunc(slices.Collect(maps.Values(is.Disks)), func(d domainxml.Disk) bool {
-		return len(d.Volume.Images) > 0 && d.Volume.Images[0].Type != "network"
-	})
+	for key, d := range is.Disks {
+		if _, goes := p.there.Volumes[key]; !goes && len(d.Volume.Images) > 0 && d.Volume.Images[0].Type != "network" {
+			how.SharedFiles = true
+		}
+	}
+	if err := p.takeAlong(ctx, at, is, &how.Migration); err != nil {
+		return err
+	}
 	p.from.log.Info(ctx, "Migrating the guest", map[string]any{"machine": is.Name, "from": p.from.key, "to": p.to.key})
 	done := p.from.log.Progress(ctx, "Migrating the guest", map[string]any{"machine": is.Name, "from": p.from.key, "to": p.to.key})
 	defer done()
@@ -225,8 +249,58 @@ func (p pair) migrate(ctx context.Context, is domainxml.Machine, how Move) error
 	return p.from.host.MigrateTo(ctx, p.to.key, p.uuid, how.Migration)
 }
 
-// carry moves a machine that is off: its state, then its definition. From the definition on, it is the target's.
+// takeAlong has a migration copy the disks that go along.
+func (p pair) takeAlong(ctx context.Context, at Observation, is domainxml.Machine, how *host.Migration) error {
+	if p.there.IsEmpty() {
+		return nil
+	}
+	for _, key := range p.along {
+		how.Disks = append(how.Disks, is.Disks[key].Target)
+		if err := p.to.Disks.Begin(ctx, p.to.key, p.there.Volumes[key].Images[0]); err != nil {
+			return fmt.Errorf("disk %s: %w", key, err)
+		}
+	}
+	text, err := p.from.host.MigratableXML(ctx, p.uuid)
+	if err != nil {
+		return err
+	}
+	live, err := domainxml.Read(text)
+	if err == nil {
+		how.Running, err = live.As(p.there)
+	}
+	if err == nil {
+		how.Stored, err = at.stored.WithMove(p.note, p.there)
+	}
+	return err
+}
+
+// bring copies the disks that go along with a machine that is off. check refuses those that were written to since.
+func (p pair) bring(ctx context.Context) (check func() error, err error) {
+	brought := map[string]string{}
+	for _, key := range p.along {
+		done := p.from.log.Progress(ctx, "Copying a disk", map[string]any{"disk": key, "from": p.from.key, "to": p.to.key})
+		brought[key], err = p.to.Disks.Bring(ctx, p.to.key, p.there.Volumes[key].Images[0], p.to.reportOf(ctx, key))
+		done()
+		if err != nil {
+			return nil, fmt.Errorf("disk %s: %w", key, err)
+		}
+	}
+	return func() error {
+		for key, before := range brought {
+			if err := p.to.Disks.CheckBrought(ctx, p.to.key, p.there.Volumes[key].Images[0], before); err != nil {
+				return fmt.Errorf("disk %s: %w", key, err)
+			}
+		}
+		return nil
+	}, nil
+}
+
+// carry moves a machine that is off: its disks and its state, then its definition. From the definition on, it is the target's.
 func (p pair) carry(ctx context.Context) error {
+	check, err := p.bring(ctx)
+	if err != nil {
+		return err
+	}
 	at, err := p.from.see(ctx, p.uuid)
 	if err != nil {
 		return err
@@ -248,6 +322,9 @@ func (p pair) carry(ctx context.Context) error {
 	}
 	if at.stored.Metadata().ID != p.note.ID {
 		return ErrMoving
+	}
+	if err := check(); err != nil {
+		return err
 	}
 	return p.define(ctx, at.stored, p.note)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // putBack removes the record of a move that has failed, and the definition on the target, unless the machine is there after all. A guest
@@ -90,10 +91,29 @@ func (p pair) complete(ctx context.Context, has found) error {
 			return err
 		}
 	}
+	if err := p.eachDisk(ctx, has, p.to.Disks.Came); err != nil {
+		return err
+	}
 	if err := p.clear(ctx, has); err != nil {
 		return err
 	}
+	if err := p.eachDisk(ctx, has, p.to.Disks.Arrive); err != nil {
+		return err
+	}
 	return p.to.forgetMove(ctx, p.uuid)
+}
+
+// eachDisk calls f with each disk of a storage pool that the machine has on its target.
+func (p pair) eachDisk(ctx context.Context, has found, f func(ctx context.Context, key string, i volume.Image) error) error {
+	for _, a := range has.target.stored.Attached() {
+		if len(a.Volume.Images) == 0 || !a.Volume.Images[0].IsDisk() {
+			continue
+		}
+		if err := f(ctx, p.to.key, a.Volume.Images[0]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // clear undefines what the source still has of the domain, or else the state that libvirt leaves there.

@@ -17,7 +17,7 @@ import (
 
 // leave takes from the machine what can't go along or is not wanted any more, and makes it virtclaim's if it was imported just now. It
 // returns the machine that moves.
-func (p pair) leave(ctx context.Context, has found, want domainxml.Machine, offline bool) (at Observation, is domainxml.Machine,
+func (p *pair) leave(ctx context.Context, has found, want domainxml.Machine, offline bool) (at Observation, is domainxml.Machine,
 	err error,
 ) {
 	at = has.source
@@ -46,7 +46,7 @@ func (p pair) leave(ctx context.Context, has found, want domainxml.Machine, offl
 
 // goes is the machine without the disks, media and filesystems that stay behind, as changes that may be pending. Volumes that both know are
 // as the configuration has them: a binding may have got the target just now.
-func (p pair) goes(is, want domainxml.Machine) (goes domainxml.Machine, stays []string) {
+func (p *pair) goes(is, want domainxml.Machine) (goes domainxml.Machine, stays []string) {
 	goes = is
 	goes.Disks, goes.Filesystems = map[string]domainxml.Disk{}, map[string]domainxml.Filesystem{}
 	for key, d := range is.Disks {
@@ -58,10 +58,21 @@ func (p pair) goes(is, want domainxml.Machine) (goes domainxml.Machine, stays []
 			stays = append(stays, "disk "+key)
 			continue
 		}
+		if volume.IsPair(d.Volume, w.Volume, p.from.key, p.to.key) {
+			p.there.Volumes[key], goes.Disks[key] = w.Volume, d
+			if d.Volume.Images[0].AccessMode != volume.ReadShared {
+				p.along = append(p.along, key)
+			}
+			continue
+		}
 		if domainxml.IsDrive(d.Device) && len(d.Volume.Images) > 0 && !canOpen(d.Volume, p.to.key) { // the target has it as another file
 			d.Volume, stays = volume.Volume{}, append(stays, "disk "+key)
 		}
 		goes.Disks[key] = d
+	}
+	slices.Sort(p.along)
+	if is.Boot != nil && want.Boot != nil && (is.Boot.Kernel != want.Boot.Kernel || is.Boot.Initrd != want.Boot.Initrd) {
+		p.there.Kernel, p.there.Initrd = want.Boot.Kernel, want.Boot.Initrd
 	}
 	for key, f := range is.Filesystems {
 		if _, wanted := want.Filesystems[key]; wanted {
@@ -75,9 +86,10 @@ func (p pair) goes(is, want domainxml.Machine) (goes domainxml.Machine, stays []
 
 // check refuses what would be lost by a move, or stop it.
 func (p pair) check(ctx context.Context, at Observation, is domainxml.Machine) error {
+	there := p.asThere(is)
 	for _, key := range slices.Sorted(maps.Keys(is.Disks)) {
-		for _, side := range []string{p.from.key, p.to.key} {
-			if !canOpen(is.Disks[key].Volume, side) {
+		for side, m := range map[string]domainxml.Machine{p.from.key: is, p.to.key: there} {
+			if !canOpen(m.Disks[key].Volume, side) {
 				return fmt.Errorf("its disk %s is not there for host %s", key, side)
 			}
 		}

@@ -195,12 +195,27 @@ func (m Manager) settleHere(ctx context.Context, id string, at Observation) (Obs
 	return m.see(ctx, id)
 }
 
+// Settle completes or takes back an interrupted move of a machine that is on this host; one that is not is an error.
+func (m Manager) Settle(ctx context.Context, id string) error {
+	_, err := m.seeHere(ctx, id)
+	return err
+}
+
 // settleAlone ends a move whose other host was removed from hosts, as one that is off for good: the machine is here.
 func (m Manager) settleAlone(ctx context.Context, id string, at Observation) (Observation, error) {
 	if at.isLeft() {
 		return at, m.errMayHaveRun(at.stored.Metadata().To)
 	}
-	if err := m.forgetMove(ctx, id); err != nil {
+	p := pair{to: m, uuid: id}
+	has := found{target: at}
+	err := p.eachDisk(ctx, has, m.Disks.Came)
+	if err == nil {
+		err = p.eachDisk(ctx, has, m.Disks.Arrive)
+	}
+	if err == nil {
+		err = m.forgetMove(ctx, id)
+	}
+	if err != nil {
 		return at, err
 	}
 	return m.see(ctx, id)

@@ -14,7 +14,7 @@ func TestIsOnTarget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := d.WithMove(is)
+		text, err := d.WithMove(is, domainxml.Arrival{})
 		if err != nil {
 			t.Fatal(err)
 		}
