@@ -74,6 +74,7 @@ func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest
 		return
 	}
 	b := providerdata.New(config.Owner.ValueString(), hosts, client)
+	b.SettleMachine = virtualmachine.Settle(b)
 	b.ReservesClaims = client != nil && k.reserves()
 	b.VolumeImage = cmp.Or(k.VolumeImage.ValueString(), p.release.VolumeImage)
 	resp.ResourceData, resp.DataSourceData = b, b

@@ -20,7 +20,7 @@ type replacement struct {
 
 var replacements = []replacement{
 	{
-		"virtclaim_disk", "other content in `file`, `url`, `checksum`, `container_image` or `root_filesystem`; `host` (but in place to another one of `hosts`), `name`, `name_prefix`, `usage_type`, `copy_mode`, `format`; `-replace`",
+		"virtclaim_disk", "other content in `file`, `url`, `checksum`, `container_image` or `root_filesystem`; `name`, `name_prefix`, `usage_type`, `copy_mode`, `format`; `-replace`",
 		"warns: `The content of disk … is lost`; refuses what is no disk or can't be had, and a host that does not answer: `The disk can't be replaced`",
 		"deletes the disk, unless a machine has it, and makes the new one; refuses what only the end of a download shows",
 		"the disk if the plan refuses it; with `name_prefix` and `create_before_destroy` also if the apply does",
@@ -34,6 +34,11 @@ var replacements = []replacement{
 		"virtclaim_disk", "`hosts`; `host` to another one of `hosts`", "in place; refuses other folders: `Not a disk of all these hosts`",
 		"in place; refuses a host that does not see the file, and to remove one with a machine that has the disk", "the disk",
 		[]string{"TestAccDisk_HostsOfSharedFolder", "TestAccDisk_HostsOfSharedFolderAreGuarded", "TestAccDisk_HostsWithFoldersOfTheirOwn", "TestDisk_ReplacedByAnotherHost"},
+	},
+	{
+		"virtclaim_disk", "`host`, where it is not one of `hosts`", "in place; refuses it without its machine, or the machine without it: `A disk of another host`; refuses `A master stays on its host`",
+		"copies it while its guest runs, and deletes the former file when it is there; replaces a seed or environment", "the disk",
+		[]string{"TestAccVirtualMachine_DiskMoves", "TestAccVirtualMachine_DiskMovesOff", "TestAccVirtualMachine_DiskMoveRefused"},
 	},
 	{
 		"virtclaim_disk", "the master in `source.volume`", "warns: `The content of disk … is lost`, or `The master of disk … may be another one`", "deletes the overlay or clone, unless a machine has it",

@@ -42,6 +42,8 @@ type Data struct {
 	Tags image.Tags
 	// Files caches what hosts tell of their files.
 	Files content.FileCache
+	// SettleMachine completes or takes back the interrupted move of the machine of that UUID on the host of that key.
+	SettleMachine func(ctx context.Context, key, uuid string) error
 	// RemovedDisks are the disks of the machines that this process has removed, by the machine's name and by its host and name.
 	RemovedDisks sync.Map
 
@@ -129,6 +131,9 @@ func (d *Data) Lists() (*cluster.Cached, error) {
 	}
 	return d.lists, nil
 }
+
+// Mover completes the moves of disks.
+func (d *Data) Mover() content.Mover { return content.Mover{Creator: d.Content, Hosts: d.Hosts} }
 
 // UsageTypes returns the usage types of a host: the configured ones, or those in the annotations of its Kubernetes node.
 func (d *Data) UsageTypes(key string) content.UsageTypes {

@@ -71,9 +71,10 @@ func UnknownVolume() types.Object { return types.ObjectUnknown(VolumeTypes) }
 
 // Unknowns are the fields of a planned volume that are known only after the apply. Binding is the instance of the top image's binding,
 // Secret the id of its secret, Local the URI and instance of a local top image that will be created, Format the format of a top
-// image that is determined when it is created, and Instance the instance of a top image's content.
+// image that is determined when it is created, Instance the instance of a top image's content, and Place the URI of a top image that moves
+// to another host.
 type Unknowns struct {
-	Capacity, Binding, Secret, Local, Format, Instance bool
+	Capacity, Binding, Secret, Local, Format, Instance, Place bool
 }
 
 // VolumeObject returns v as a Terraform value, with the fields in u unknown. It is created field by field: reflection would take more time
@@ -108,6 +109,9 @@ func imageObject(i volume.Image, u Unknowns) attr.Value {
 	uri, instance := OrNull(i.URI()), OrNull(i.Generation)
 	if u.Local {
 		uri, instance = types.StringUnknown(), types.StringUnknown()
+	}
+	if u.Place {
+		uri = types.StringUnknown()
 	}
 	if u.Instance && i.HasInstance() {
 		instance = types.StringUnknown()

@@ -79,7 +79,7 @@ func (c Console) AwaitN(t testing.TB, part string, n int) string {
 	defer tick.Stop()
 	deadline := time.After(lab.Patience(time.Minute))
 	for {
-		if lines := c.lines(part); len(lines) >= n {
+		if lines := c.Lines(part); len(lines) >= n {
 			return lines[n-1]
 		}
 		select {
@@ -92,9 +92,10 @@ func (c Console) AwaitN(t testing.TB, part string, n int) string {
 }
 
 // Boots is the number of a guest's boots.
-func (c Console) Boots() int { return len(c.lines("BOOT ")) }
+func (c Console) Boots() int { return len(c.Lines("BOOT ")) }
 
-func (c Console) lines(part string) (found []string) {
+// Lines are the complete lines of the log that contain part.
+func (c Console) Lines(part string) (found []string) {
 	text, _ := os.ReadFile(c.path)
 	whole := string(text[:strings.LastIndexByte(string(text), '\n')+1])
 	for line := range strings.Lines(whole) {

@@ -29,10 +29,17 @@ func (r *disk) Delete(ctx context.Context, req resource.DeleteRequest, resp *res
 		return
 	}
 
-	h := r.host(state, &resp.Diagnostics)
 	own, known := state.made(ctx, &resp.Diagnostics)
 	former := loadOwner(ctx, r.Provider.Owner, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() || !known {
+		return
+	}
+	if err := r.endMove(ctx, &state, &own, req.Private, &resp.Diagnostics); err != nil {
+		addError(&resp.Diagnostics, state, "The disk could not be removed", err)
+		return
+	}
+	h := r.host(state, &resp.Diagnostics)
+	if h == nil {
 		return
 	}
 	if err := r.delete(ctx, h, state, own, []string{r.Provider.Owner, former}, req.Private, &resp.Diagnostics); err != nil {
@@ -140,6 +147,10 @@ func removableOn(ctx context.Context, on at, name string, top volume.Image, diag
 // are waited for, the disk is looked at again after that.
 func (r *disk) detach(ctx context.Context, all []at, top volume.Image, owners []string, again func() ([]at, error)) error {
 	users, err := usersOn(ctx, all, top)
+	if err == nil && slices.ContainsFunc(users, guard.Use.IsOfMove) {
+		users = slices.DeleteFunc(users, guard.Use.IsOfMove)
+		err = r.giveUp(ctx, all[0], top)
+	}
 	if err == nil {
 		err = guard.HostsOf(r.Provider.Hosts).CheckUses(ctx, users)
 	}
@@ -170,6 +181,11 @@ func (r *disk) detach(ctx context.Context, all []at, top volume.Image, owners []
 		err = fmt.Errorf("%w: domain %s on host %s has got it meanwhile. Apply again", guard.ErrInUse, users[0].Domain, users[0].Host)
 	}
 	return err
+}
+
+// giveUp removes what an interrupted copy to another host has left of a disk that is removed.
+func (r *disk) giveUp(ctx context.Context, on at, top volume.Image) error {
+	return r.Provider.Mover().GiveUp(ctx, content.Former{Host: on.Key, Pool: on.pool}, filepath.Base(top.Name), top)
 }
 
 // sharedBases are the names of the disk's shared images, the lowest one first. Those below another disk are that one's.

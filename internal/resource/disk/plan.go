@@ -200,6 +200,11 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	if r.planHosts(ctx, *plan, state, &resp.Diagnostics); plan.moves(state) {
 		plan.ID, plan.Pool = types.StringUnknown(), types.StringUnknown() // that of its other host may have another name
 	}
+	if plan.relocates(state) {
+		plan.ID, plan.Pool = types.StringUnknown(), types.StringUnknown()
+	} else if r.isUnfinished(ctx, state, req.Private, &resp.Diagnostics) {
+		plan.ID = types.StringUnknown() // so that the plan has a change
+	}
 	plan.Digest, plan.ImageConfiguration = r.planOwnDigest(ctx, *plan, state, &resp.Diagnostics), plan.planConfiguration(state)
 	if state.isImported() && !plan.checkFormat(state, &resp.Diagnostics) {
 		return
@@ -216,6 +221,11 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 			r.Provider.WarnOfPool(ctx, plan.Host, plan.UsageType, &resp.Diagnostics)
 		}
 		return
+	}
+	if plan.relocates(state) {
+		r.planRelocation(ctx, *plan, state, &resp.Diagnostics)
+	} else if loadFormer(ctx, req.Private, &resp.Diagnostics) != nil {
+		plan.refuseGrowth(ctx, state, &resp.Diagnostics)
 	}
 	if state.isImported() {
 		r.checkBacking(ctx, *plan, state, &resp.Diagnostics)
@@ -243,6 +253,10 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 		plan.Volume = tfvalue.UnknownVolume() // it may be adopted as any kind
 		return
 	}
+	if plan.relocates(state) {
+		plan.Volume = plan.planRelocated(is)
+		return
+	}
 	plan.Volume = plan.over(plan.asConfigured(is), tfvalue.Unknowns{Capacity: plan.Size.IsUnknown()})
 	if plan.Volume.Equal(tfvalue.ReadBelow(state.Volume)) {
 		plan.Volume = state.Volume // a state from before overlays were described as reading only is no change
@@ -251,12 +265,21 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 
 // replacedBy are the attributes whose change replaces the disk. A usage type that was renamed has the same pool.
 func (r *disk) replacedBy(ctx context.Context, plan, state model, diags *diag.Diagnostics) path.Paths {
-	return slices.DeleteFunc(plan.otherDisk(ctx, state, diags), func(p path.Path) bool {
+	paths := plan.otherDisk(ctx, state, diags)
+	if plan.relocates(state) && !slices.ContainsFunc(paths, isNoPlace) {
+		return nil
+	}
+	return slices.DeleteFunc(paths, func(p path.Path) bool {
 		if plan.moves(state) && (p.Equal(path.Root("host")) || p.Equal(path.Root("usage_type"))) { // its pool must be the same folder
 			return true
 		}
 		return p.Equal(path.Root("usage_type")) && r.plannedPool(ctx, plan, state, diags) == state.Pool.ValueString()
 	})
+}
+
+// isNoPlace reports whether an attribute is more than the place of a disk.
+func isNoPlace(p path.Path) bool {
+	return !p.Equal(path.Root("host")) && !p.Equal(path.Root("usage_type"))
 }
 
 // otherDisk are the attributes whose change makes it another disk. Unknown values don't. The creation attributes of an imported disk are

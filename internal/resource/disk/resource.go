@@ -19,11 +19,11 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// The default timeouts. A clone may be large.
+// The default timeouts. A clone may be large, and so may a disk that goes to another host.
 const (
 	createTimeout = 60 * time.Minute
 	readTimeout   = 2 * time.Minute
-	updateTimeout = 10 * time.Minute
+	updateTimeout = 60 * time.Minute
 	deleteTimeout = 10 * time.Minute
 )
 
@@ -126,6 +126,10 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		return
 	}
 
+	before := state
+	if r.isMoving(ctx, &state, resp.Private, &resp.Diagnostics) {
+		return // the prior state: its content is not here yet
+	}
 	h := r.host(state, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -136,6 +140,9 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		v, id, below, err = state.readImported(ctx, h, v)
 	}
 	if errors.Is(err, host.ErrNotFound) {
+		if r.isAway(ctx, state, &resp.Diagnostics) {
+			return
+		}
 		if r.warnOfFilesystem(ctx, h, state, req.Private, &resp.Diagnostics) || r.warnOfOverlays(ctx, h, state, err, &resp.Diagnostics) {
 			return
 		}
@@ -152,7 +159,6 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		return // the prior state
 	}
 	r.warnOfMasters(ctx, state, &resp.Diagnostics)
-	before := state
 	state.read(ctx, v, id, below, &resp.Diagnostics)
 	noteFilesystem(ctx, h, state, resp.Private, &resp.Diagnostics)
 	if reflect.DeepEqual(before, state) {
@@ -179,6 +185,17 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	source := plan.withSecrets(ctx, req.Config, &resp.Diagnostics)
+	if err := r.relocate(ctx, &plan, state, source, resp.Private, &resp.Diagnostics); err != nil {
+		addError(&resp.Diagnostics, state, "The disk could not be moved to host "+plan.Host.ValueString(), err)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if !plan.Host.Equal(state.Host) && !plan.moves(state) {
+		resp.Diagnostics.Append(tfvalue.Set(ctx, resp.State.Schema, &resp.State.Raw, plan)...)
+		return
+	}
 	if err := noteImported(ctx, h, plan, state, &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, plan, "The imported disk could not be recorded on its host", err)
 		return
@@ -193,7 +210,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 		addError(&resp.Diagnostics, plan, "The disk could not be grown", err)
 		return
 	}
-	r.adoptConfiguration(ctx, h, &plan, plan.withSecrets(ctx, req.Config, &resp.Diagnostics), &resp.Diagnostics)
+	r.adoptConfiguration(ctx, h, &plan, source, &resp.Diagnostics)
 	own, _ := state.made(ctx, &resp.Diagnostics)
 	if size := plan.size(); size != 0 {
 		own.Capacity = &size

@@ -24,13 +24,14 @@ func (r *disk) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resou
 		MarkdownDescription: "A disk on one host: an overlay or a clone of any volume, an image from a container registry, a web " +
 			"server or a file, a cloud-init seed, or a blank disk. Its `volume` is used for the disks of machines, or as the master " +
 			"of further disks.\n\nDestroying or replacing a disk deletes its data. Increasing `size` resizes the disk in place, also " +
-			"while a machine runs with it; decreasing it is refused. Changing `host`, `name`, `name_prefix`, `copy_mode`, `format`, " +
+			"while a machine runs with it; decreasing it is refused. Changing `name`, `name_prefix`, `copy_mode`, `format`, " +
 			"`usage_type` (unless it is the same storage pool), the master or the configured content forces a new resource. A master " +
-			"that has moved or grown, and new content under the same tag or URL, do not.",
+			"that has moved or grown, and new content under the same tag or URL, do not. Another `host` moves the disk, together " +
+			"with its machine: see the guide [Moving machines](../guides/moving-machines.md#disks-that-go-along).",
 		Attributes: map[string]schema.Attribute{
 			"id": tfvalue.Constant("`<host>/<pool>/<volume>`, which is also the import id."),
 			"host": tfvalue.Required("Key of the provider's `hosts` that has the disk, and manages it. Can be changed in place to " +
-				"another one of `hosts`."),
+				"another one of `hosts`. To any other host the disk's content is moved; a seed and an environment are replaced."),
 			"hosts": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType, Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
 				MarkdownDescription: "Keys of all hosts that may open the disk's file, because the pool of the usage type is the same " +

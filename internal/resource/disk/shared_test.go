@@ -80,7 +80,7 @@ func TestModel_CheckHosts(t *testing.T) {
 	}
 }
 
-// Another of the disk's hosts may manage it; any other host makes it another disk.
+// Another of the disk's hosts may manage it, and a disk of one host goes to another one; otherwise another host makes it another disk.
 func TestDisk_ReplacedByAnotherHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		was, is types.Set
@@ -91,7 +91,7 @@ func TestDisk_ReplacedByAnotherHost(t *testing.T) {
 		"and one more":        {hostsOf("host-a", "host-b"), hostsOf("host-a", "host-b", "host-c"), "host-b", "[]"},
 		"not before":          {types.SetNull(types.StringType), hostsOf("host-a", "host-b"), "host-b", "[host]"},
 		"not the former one":  {hostsOf("host-a", "host-b"), hostsOf("host-b"), "host-b", "[host]"},
-		"without hosts":       {types.SetNull(types.StringType), types.SetNull(types.StringType), "host-b", "[host]"},
+		"without hosts":       {types.SetNull(types.StringType), types.SetNull(types.StringType), "host-b", "[]"},
 		"hosts not known yet": {hostsOf("host-a", "host-b"), types.SetUnknown(types.StringType), "host-b", "[host]"},
 		"same":                {hostsOf("host-a", "host-b"), hostsOf("host-a"), "host-a", "[]"},
 	} {

@@ -21,6 +21,19 @@ type sourceModel struct {
 	Env       *environmentModel      `tfsdk:"environment"`
 }
 
+// pinned is the source with the container image of that digest, whatever its tag stands for by now.
+func (s sourceModel) pinned(digest string) sourceModel {
+	if s.Container != nil {
+		c := *s.Container
+		c.Reference, s.Container = c.Pinned(digest), &c
+	}
+	if s.Root != nil {
+		root := s.Root.Pinned(digest)
+		s.Root = &root
+	}
+	return s
+}
+
 // composed is content that is composed of the configuration and of secrets.
 type composed interface{ parts() []part }
 

@@ -115,7 +115,7 @@ func (r *disk) warnOfUnknownMaster(ctx context.Context, plan, state model, diags
 
 // warnOfPool warns that a changed storage map moves no disk.
 func (r *disk) warnOfPool(plan, state model, diags *diag.Diagnostics) {
-	if !r.Provider.Ready() || plan.moves(state) { // the pool of its other host may have another name
+	if !r.Provider.Ready() || !plan.Host.Equal(state.Host) { // the pool of its other host may have another name
 		return
 	}
 	pool, ok := r.Provider.Hosts.Storage(plan.Host.ValueString())[plan.UsageType.ValueString()]

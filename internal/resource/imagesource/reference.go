@@ -2,6 +2,7 @@ package imagesource
 
 import (
 	"context"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -37,6 +38,16 @@ func (r Reference) PlanDigest() types.String {
 
 // IsOther reports whether another image is known to be configured.
 func (r Reference) IsOther(was Reference) bool { return differs(was.Image, r.Image) }
+
+// Pinned is the reference with that digest instead of its tag.
+func (r Reference) Pinned(digest string) Reference {
+	repository, _, _ := strings.Cut(r.Image.ValueString(), "@")
+	if at := strings.LastIndex(repository, ":"); at > strings.LastIndex(repository, "/") {
+		repository = repository[:at]
+	}
+	r.Image = types.StringValue(repository + "@" + digest)
+	return r
+}
 
 // resolve asks the registry for the digest, as far as the pull policy wants it.
 func (r Reference) resolve(ctx context.Context, tags *image.Tags) (from image.Container, digest string, err error) {

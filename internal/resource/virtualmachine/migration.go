@@ -22,6 +22,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -146,6 +147,18 @@ func (r *virtualMachine) refuseStray(m model, diags *diag.Diagnostics) bool {
 		}
 	}
 	return false
+}
+
+// Settle completes or takes back the interrupted move of the machine of that UUID on the host of that key.
+func Settle(d *providerdata.Data) func(ctx context.Context, key, uuid string) error {
+	r := &virtualMachine{providerdata.Resource{Provider: d}}
+	return func(ctx context.Context, key, uuid string) error {
+		h, err := d.Hosts.Host(key)
+		if err != nil {
+			return err
+		}
+		return r.manager(h, key).Settle(ctx, uuid)
+	}
 }
 
 // move moves the machine to the host of the plan, and stores that in the state.

@@ -22,7 +22,9 @@ type mover struct {
 	lab     *lab.Lab
 	taps    map[string]*lab.Tap
 	binding string
-	machine machine
+	// attributes are those of a disk root of the machine's host; empty without one.
+	attributes string
+	machine    machine
 	// host is where the machine is.
 	host string
 }
@@ -44,7 +46,14 @@ func newMover(t *testing.T, name string, more string) (*mover, lab.LUN) {
 
 func (m *mover) config(host string) {
 	m.machine.host = host
-	m.Write("main.tf", m.binding+m.machine.hcl(m.lab))
+	config := m.binding
+	if m.machine.name != "" {
+		config += m.machine.hcl(m.lab)
+	}
+	if m.attributes != "" {
+		config += diskOn(host, "root", m.attributes)
+	}
+	m.Write("main.tf", config)
 }
 
 func (m *mover) other() string {
@@ -166,6 +175,9 @@ func (m *mover) is(host, state string) func(*testing.T) {
 // runsOnce fails the test if the machine runs on both hosts.
 func (m *mover) runsOnce(t *testing.T) {
 	t.Helper()
+	if m.machine.name == "" {
+		return
+	}
 	var on []string
 	for _, key := range []string{"host-a", "host-b"} {
 		if out, err := m.lab.Hosts[key].Virsh(context.WithoutCancel(t.Context()), "domstate", m.machine.name); err == nil &&

@@ -103,11 +103,15 @@ func TestAccVirtualMachine_MovesPeerToPeer(t *testing.T) {
 	binding, stored := onLUN(t, l, "peers")
 	on := writer(t, l, machine{more: `cpu = { vcpus = 1, mode = "maximum" }`})
 	w := newTraveller(t, l, "peers", stored)
-	for _, h := range []string{"host-a", "host-b"} {
-		uri := l.Hosts[h].URI
-		w.Replace("provider.tf", fmt.Sprintf("uri = %q", uri), fmt.Sprintf("uri = %q, migration_uri = %q", uri, lab.MigrationURI(uri)))
-	}
+	w.peerToPeer()
 	w.goesAndReturns(t, func(host string) string { return binding + on(host) })
+}
+
+// peerToPeer has the hosts' libvirtds migrate to each other.
+func (w traveller) peerToPeer() {
+	for _, h := range w.lab.Hosts {
+		w.Replace("provider.tf", fmt.Sprintf("uri = %q", h.URI), fmt.Sprintf("uri = %q, migration_uri = %q", h.URI, lab.MigrationURI(h.URI)))
+	}
 }
 
 // withSharedPool adds a pool that the hosts share, and returns its folder and the configuration of a provider with it as usage type shared.

@@ -27,12 +27,6 @@ func (r *virtualMachine) obstacles(ctx context.Context, plan, state model, offli
 	if strings.Contains(plan.DevicesXML.ValueString(), "<hostdev") && strings.Contains(state.DevicesXML.ValueString(), "<hostdev") {
 		why = append(why, "it has a device of its host (<hostdev> in devices_xml). Take that out before")
 	}
-	before, after := state.Boot.Attributes(), plan.Boot.Attributes()
-	for _, file := range []string{"kernel", "initrd"} {
-		if before[file] != nil && after[file] != nil && !before[file].Equal(after[file]) {
-			why = append(why, "its "+file+" changes, too. Change that in another apply")
-		}
-	}
 	if len(why) > 0 || !r.Provider.Ready() {
 		return why
 	}
@@ -49,10 +43,11 @@ func (m model) localDisks(state model, diags *diag.Diagnostics) (why []string) {
 		}
 		v, known, found := tfvalue.VolumeFrom(before[key].Volume)
 		diags.Append(found...)
-		if planned, ok, _ := tfvalue.VolumeFrom(is.Volume); ok && volume.SameImages(v, planned) {
+		planned, ok, _ := tfvalue.VolumeFrom(is.Volume)
+		if ok && volume.SameImages(v, planned) {
 			v = planned // a binding that gets the host in this plan
 		}
-		if !known {
+		if !known || ok && volume.IsPair(v, planned, state.Host.ValueString(), m.Host.ValueString()) {
 			continue
 		}
 		for _, i := range v.Images {
@@ -61,8 +56,8 @@ func (m model) localDisks(state model, diags *diag.Diagnostics) (why []string) {
 				why = append(why, fmt.Sprintf("its disk %s is %s, which %s loses in this plan. Keep both hosts until it has moved", key,
 					i.Name, state.Host.ValueString()))
 			case !slices.Contains(i.Hosts, m.Host.ValueString()):
-				why = append(why, fmt.Sprintf("its disk %s is %s, which is there for %s only. Bind it for both hosts, or set hosts of "+
-					"a virtclaim_disk that they share", key, i.Name, strings.Join(i.Hosts, ", ")))
+				why = append(why, fmt.Sprintf("its disk %s is %s, which is there for %s only. Bind it for both hosts, or give a "+
+					"virtclaim_disk the new host, too", key, i.Name, strings.Join(i.Hosts, ", ")))
 			case mayDiffer(i):
 				why = append(why, fmt.Sprintf("its disk %s is %s, which may be another device on each host. Name it by /dev/disk/by-id",
 					key, i.Name))

@@ -162,8 +162,10 @@ func (m *model) finalize(ctx context.Context, mgr machine.Manager, want domainxm
 
 // manager returns the manager of the machines on a host.
 func (r *virtualMachine) manager(h *host.Host, key string) machine.Manager {
-	return machine.New(h, key, r.Provider.Owner, r.Provider.Hosts,
+	mgr := machine.New(h, key, r.Provider.Owner, r.Provider.Hosts,
 		machine.Log{Info: tflog.Info, Warn: tflog.Warn, Progress: tfvalue.Progress})
+	mgr.Disks = r.Provider.Mover()
+	return mgr
 }
 
 // Read reads the machine from the host. Only libvirt's own not-found error removes it from the state; a domain of its name with another

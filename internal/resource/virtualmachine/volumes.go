@@ -53,6 +53,12 @@ func checkDisks(_ context.Context, m model, diags *diag.Diagnostics) {
 
 func checkHost(at path.Path, what, host string, v volume.Volume, diags *diag.Diagnostics) {
 	for _, i := range v.Images {
+		if !slices.Contains(i.Hosts, host) && i.IsDisk() {
+			diags.AddAttributeError(at.AtName("volume"), "A disk of another host", fmt.Sprintf("%s of this machine on host %s is a "+
+				"virtclaim_disk of host %s. Give both the same host: another one in one plan moves both. To leave the disk there, take it "+
+				"from the machine.", what, host, strings.Join(i.Hosts, ", ")))
+			return
+		}
 		if !slices.Contains(i.Hosts, host) {
 			diags.AddAttributeError(at.AtName("volume"), "Host not in the binding",
 				fmt.Sprintf("%s uses %s, which is bound for the hosts %s, not for %s. Add %s to the hosts of the binding.",
