@@ -120,7 +120,7 @@ resource "virtclaim_virtual_machine" "web" {
 	refused("Error: Disks of a missing or migrated machine can't be changed", "-replace=virtclaim_disk.data")
 	write("lifecycle { ignore_changes = all }")
 	cli.Replace("main.tf", `size       = "1Mi"`, `size       = "2Mi"`)
-	refused("Error: Host not in the binding")
+	refused("Error: A disk of another host")
 	refused("was migrated: host host-b runs it", "-target=virtclaim_disk.data")
 
 	// With --undefinesource only the machine's state shows that it uses the disk.
