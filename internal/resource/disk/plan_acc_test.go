@@ -295,7 +295,7 @@ func TestAccDisk_SmallerReplacementWarns(t *testing.T) {
 	cli.Write("main.tf", disk("root", blank))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	for what, change := range map[string][2]string{
-		"usage_type": {`"fast"`, `"slow"`}, "host": {`"host-a"`, `"host-b"`}, "name": {`= "root"`, `= "other"`},
+		"usage_type": {`"fast"`, `"slow"`}, "name": {`= "root"`, `= "other"`},
 	} {
 		cli.Write("main.tf", strings.Replace(disk("root", `size = "32Mi"`), change[0], change[1], 1))
 		plan := cli.Must("plan", "-no-color")
