@@ -195,7 +195,7 @@ func (m Manager) settleHere(ctx context.Context, id string, at Observation) (Obs
 	return m.see(ctx, id)
 }
 
-// Settle completes or takes back an interrupted move of a machine that is on this host; one that is not is an error.
+// Settle completes or reverts an interrupted move of a machine that is on this host; one that is not is an error.
 func (m Manager) Settle(ctx context.Context, id string) error {
 	_, err := m.seeHere(ctx, id)
 	return err

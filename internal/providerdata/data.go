@@ -42,7 +42,7 @@ type Data struct {
 	Tags image.Tags
 	// Files caches what hosts tell of their files.
 	Files content.FileCache
-	// SettleMachine completes or takes back the interrupted move of the machine of that UUID on the host of that key.
+	// SettleMachine completes or reverts the interrupted move of the machine of that UUID on the host of that key.
 	SettleMachine func(ctx context.Context, key, uuid string) error
 	// RemovedDisks are the disks of the machines that this process has removed, by the machine's name and by its host and name.
 	RemovedDisks sync.Map

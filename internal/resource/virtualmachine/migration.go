@@ -149,7 +149,7 @@ func (r *virtualMachine) refuseStray(m model, diags *diag.Diagnostics) bool {
 	return false
 }
 
-// Settle completes or takes back the interrupted move of the machine of that UUID on the host of that key.
+// Settle completes or reverts the interrupted move of the machine of that UUID on the host of that key.
 func Settle(d *providerdata.Data) func(ctx context.Context, key, uuid string) error {
 	r := &virtualMachine{providerdata.Resource{Provider: d}}
 	return func(ctx context.Context, key, uuid string) error {

@@ -621,7 +621,7 @@ func TestAccVirtualMachine_DiskMoveWrittenMeanwhile(t *testing.T) {
 	m.isClean(t)
 }
 
-// Without the record of a move, a domain that somebody has removed, nothing is taken for the disk until only one of both files is left.
+// Without the record of a move, a domain that was removed by hand, neither file is taken for the disk until only one of them is left.
 func TestAccVirtualMachine_DiskMoveRecordRemoved(t *testing.T) {
 	m, stored := newMoverWithDisk(t, "diskmoverecord", `size = "64Mi"`, "running = false")
 	m.config(m.host)
