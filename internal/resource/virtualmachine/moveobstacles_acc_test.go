@@ -17,7 +17,7 @@ import (
 // obstacle is a machine that can't be moved, and why.
 type obstacle struct {
 	// resources are HCL with the host of the machine, which is idle.
-	resources func(host string) string
+	resources string
 	machine   machine
 	why       string
 }
@@ -25,25 +25,9 @@ type obstacle struct {
 func obstaclesOf(t *testing.T, l *lab.Lab) map[string]obstacle {
 	t.Helper()
 	device := acctest.Loop(t, l)
-	none := func(string) string { return "" }
 	return map[string]obstacle{
-		"local": {
-			func(host string) string {
-				return fmt.Sprintf(`
-resource "virtclaim_disk" "local" {
-  host       = %q
-  name       = "local"
-  usage_type = "fast"
-  size       = "1Mi"
-}
-`, host)
-			},
-			machine{disks: []string{told("root", "virtclaim_disk.local")}},
-			"its disk root is %s/local, which is there for host-a only",
-		},
 		"scratch": {
-			func(string) string {
-				return `
+			`
 resource "virtclaim_disk" "scratch" {
   host       = "host-a"
   hosts      = ["host-a", "host-b"]
@@ -51,30 +35,27 @@ resource "virtclaim_disk" "scratch" {
   usage_type = "shared"
   size       = "1Mi"
 }
-`
-			},
+`,
 			machine{disks: []string{`root = { volume = virtclaim_disk.scratch.volume, ephemeral = true, bus = "virtio" }`}},
 			"its disk root is ephemeral",
 		},
 		"folders": {
-			none,
+			"",
 			machine{more: fmt.Sprintf(`filesystems = { files = { source = %q, driver = "9p" } }`, t.TempDir())},
 			"it has filesystems",
 		},
 		"devices": {
-			none,
+			"",
 			machine{more: `running = false
   devices_xml = "<hostdev mode='subsystem' type='pci'><source><address domain='0' bus='0' slot='31' function='0'/></source></hostdev>"`},
 			"it has a device of its host (<hostdev> in devices_xml)",
 		},
 		"block": {
-			func(string) string {
-				return named("block", bound(fmt.Sprintf("block = { path = %q }", device.Path), "write-exclusive", "host-a", "host-b"))
-			},
+			named("block", bound(fmt.Sprintf("block = { path = %q }", device.Path), "write-exclusive", "host-a", "host-b")),
 			machine{disks: []string{disk("root", "block", "virtio")}},
 			"its disk root is " + device.Path + ", which may be another device on each host",
 		},
-		"namesake": {none, machine{}, "host host-b has another domain of the name namesake"},
+		"namesake": {"", machine{}, "host host-b has another domain of the name namesake"},
 	}
 }
 
@@ -107,7 +88,7 @@ func TestAccVirtualMachine_MoveObstacles(t *testing.T) {
 			if way != "" {
 				m.more += fmt.Sprintf("\n  migration = { mode = %q }", way)
 			}
-			cli.Write(name+".tf", o.resources(at)+m.hcl(l))
+			cli.Write(name+".tf", o.resources+m.hcl(l))
 		}
 	}
 	on("host-a", "")
@@ -116,10 +97,10 @@ func TestAccVirtualMachine_MoveObstacles(t *testing.T) {
 
 	on("host-b", "")
 	out := joined(plan(t, cli))
-	acctest.Contains(t, out, "7 to add", "0 to change")
+	acctest.Contains(t, out, "5 to add", "0 to change")
 	for name, o := range all {
 		acctest.Contains(t, out, "Machine host-a/"+name+" is replaced, not moved",
-			"Machine host-a/"+name+" can't be moved to host host-b: "+o.reason(t, l))
+			"Machine host-a/"+name+" can't be moved to host host-b: "+o.why)
 	}
 	for _, mode := range []string{"live", "offline"} {
 		on("host-b", mode)
@@ -132,7 +113,7 @@ func TestAccVirtualMachine_MoveObstacles(t *testing.T) {
 				continue
 			}
 			acctest.Contains(t, found[name], "The machine can't be moved\n", `host       = "host-b"`,
-				"can't be moved to host host-b: "+o.reason(t, l))
+				"can't be moved to host host-b: "+o.why)
 			if detail := strings.Split(found[name], "\n")[2]; len(detail) > 300 {
 				t.Errorf("the error has %d characters: %s", len(detail), detail)
 			}
@@ -142,38 +123,28 @@ func TestAccVirtualMachine_MoveObstacles(t *testing.T) {
 		t.Errorf("plans have changed\n%s to\n%s", before, after)
 	}
 
-	on("host-b", "replace", "local")
+	on("host-b", "replace", "scratch")
 	cli.Replace("folders.tf", `"host-a"`, `"host-b"`)
 	cli.Replace("folders.tf", "force_stop = true", "force_stop = true\n  migration  = { mode = \"offline\" }")
-	idle(t, l, "host-a", "local", "folders")
+	idle(t, l, "host-a", "scratch", "folders")
 	out = joined(plan(t, cli))
-	acctest.Contains(t, out, "virtclaim_virtual_machine.local must be replaced",
+	acctest.Contains(t, out, "virtclaim_virtual_machine.scratch must be replaced",
 		"virtclaim_virtual_machine.folders will be updated in-place")
 	if strings.Contains(out, "not moved") {
 		t.Errorf("a warning of a replacement that is wanted:\n%s", out)
 	}
 	cli.Must("apply", "-auto-approve", "-no-color")
 	acctest.Contains(t, plan(t, cli), "No changes.")
-	for name, isSame := range map[string]bool{"local": false, "folders": true} {
+	for name, isSame := range map[string]bool{"scratch": false, "folders": true} {
 		isOnly(t, l, name, "host-b", "running")
 		id := strings.TrimSpace(acctest.Must(l.Hosts["host-b"].Virsh(t.Context(), "domuuid", name))(t))
 		if strings.Contains(before, id) != isSame {
 			t.Errorf("machine %s has the UUID %s; before, there were\n%s", name, id, before)
 		}
 	}
-	idle(t, l, "host-a", "scratch", "block", "namesake")
-	idle(t, l, "host-b", "local", "folders")
+	idle(t, l, "host-a", "block", "namesake")
+	idle(t, l, "host-b", "scratch", "folders")
 	cli.Must("destroy", "-auto-approve", "-no-color")
-}
-
-// reason is why the machine can't be moved, with the folder of the hosts' pool.
-func (o obstacle) reason(t *testing.T, l *lab.Lab) string {
-	t.Helper()
-	if !strings.Contains(o.why, "%s") {
-		return o.why
-	}
-	path := strings.TrimSpace(acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "vol-path", "local", "ssd"))(t))
-	return fmt.Sprintf(o.why, filepath.Dir(path))
 }
 
 // domains are the UUIDs of the hosts' domains.
