@@ -28,25 +28,65 @@ func parseDevices(text string) (libvirtxml.DomainDeviceList, error) {
 	return list, nil
 }
 
-// eachDevice calls f for each kind of device that has aliases, with the slice of these devices in the list, which f may set.
-func eachDevice(list *libvirtxml.DomainDeviceList, f func(field int, devices reflect.Value)) {
+// eachKind calls f for each kind of device that has aliases, with the field of the list, a slice, or a pointer if a domain has at most one.
+func eachKind(list *libvirtxml.DomainDeviceList, f func(field int, kind reflect.Value)) {
 	v := reflect.ValueOf(list).Elem()
 	for i := range v.NumField() {
-		if devices := v.Field(i); devices.Kind() == reflect.Slice {
-			if _, has := devices.Type().Elem().FieldByName("Alias"); has {
-				f(i, devices)
+		if kind := v.Field(i).Type(); kind.Kind() == reflect.Slice || kind.Kind() == reflect.Pointer {
+			if _, has := kind.Elem().FieldByName("Alias"); has {
+				f(i, v.Field(i))
 			}
 		}
 	}
 }
 
+// devicesOf returns the devices of a kind as a slice.
+func devicesOf(kind reflect.Value) reflect.Value {
+	if kind.Kind() == reflect.Slice {
+		return kind
+	}
+	all := reflect.MakeSlice(reflect.SliceOf(kind.Type().Elem()), 0, 1)
+	if !kind.IsNil() {
+		all = reflect.Append(all, kind.Elem())
+	}
+	return all
+}
+
+// setDevices sets the devices of a kind. Of one with at most one the last goes before others, such as libvirt's default.
+func setDevices(kind, all reflect.Value) {
+	switch {
+	case kind.Kind() == reflect.Slice:
+		kind.Set(all)
+	case all.Len() == 0:
+		kind.SetZero()
+	default:
+		last := reflect.New(kind.Type().Elem())
+		last.Elem().Set(all.Index(all.Len() - 1))
+		kind.Set(last)
+	}
+}
+
 func aliasOf(device reflect.Value) string {
+	if device = reflect.Indirect(device); device.Kind() != reflect.Struct {
+		return ""
+	}
 	if field := device.FieldByName("Alias"); field.IsValid() {
 		if a, ok := field.Interface().(*libvirtxml.DomainAlias); ok && a != nil {
 			return a.Name
 		}
 	}
 	return ""
+}
+
+// addedAsXML returns which devices of a domain were configured as XML: they have an alias of ours, but for <memballoon model='none'>,
+// whose alias libvirt drops.
+func addedAsXML(d *libvirtxml.Domain) (is func(device reflect.Value) bool) {
+	list, _ := parseDevices(metadataOf(d).DevicesXML)
+	noBalloon := list.MemBalloon != nil && list.MemBalloon.Model == "none"
+	return func(device reflect.Value) bool {
+		balloon, ok := device.Interface().(libvirtxml.DomainMemBalloon)
+		return strings.HasPrefix(aliasOf(device), xmlAlias) || ok && noBalloon && balloon.Model == "none"
+	}
 }
 
 // applyDevicesXML replaces only the devices that were added from an earlier devices_xml. CheckDevices has validated the new text.
@@ -60,30 +100,33 @@ func applyDevicesXML(d *libvirtxml.Domain, m Machine) {
 	if err != nil {
 		return
 	}
-	of := reflect.ValueOf(&added).Elem()
+	of, isAdded := reflect.ValueOf(&added).Elem(), addedAsXML(d)
 	n := 0
-	eachDevice(d.Devices, func(field int, devices reflect.Value) {
+	eachKind(d.Devices, func(field int, kind reflect.Value) {
+		devices, more := devicesOf(kind), devicesOf(of.Field(field))
 		all := reflect.Zero(devices.Type())
 		for i := range devices.Len() {
-			if device := devices.Index(i); !strings.HasPrefix(aliasOf(device), xmlAlias) {
+			if device := devices.Index(i); !isAdded(device) {
 				all = reflect.Append(all, device)
 			}
 		}
-		for i := range of.Field(field).Len() {
-			device := of.Field(field).Index(i)
+		for i := range more.Len() {
+			device := more.Index(i)
 			device.FieldByName("Alias").Set(reflect.ValueOf(&libvirtxml.DomainAlias{Name: fmt.Sprint(xmlAlias, n)}))
 			all = reflect.Append(all, device)
 			n++
 		}
-		devices.Set(all)
+		setDevices(kind, all)
 	})
 }
 
 // countXML returns the number of devices of a domain that were configured as XML.
 func countXML(d *libvirtxml.Domain) (n int) {
-	eachDevice(d.Devices, func(_ int, devices reflect.Value) {
+	isAdded := addedAsXML(d)
+	eachKind(d.Devices, func(_ int, kind reflect.Value) {
+		devices := devicesOf(kind)
 		for i := range devices.Len() {
-			if strings.HasPrefix(aliasOf(devices.Index(i)), xmlAlias) {
+			if isAdded(devices.Index(i)) {
 				n++
 			}
 		}

@@ -13,7 +13,8 @@ import (
 // unless by what checkElement refuses. What libvirt adds later is refused until it has been reviewed.
 const known = "<sound/>, <input/>, <panic/>, <hub/>, <crypto/>, <controller/>, <hostdev mode='subsystem' type='usb'/>, " +
 	"<hostdev mode='subsystem' type='pci'/>, <hostdev mode='subsystem' type='mdev'/>, <redirdev type='spicevmc'/>, " +
-	"<smartcard mode='passthrough' type='spicevmc'/>, <channel type='spicevmc'/>"
+	"<smartcard mode='passthrough' type='spicevmc'/>, <channel type='spicevmc'/>, <vsock/>, " +
+	"<memballoon model='none'/>, <memballoon model='virtio'/>"
 
 // CheckDevices validates XML text of one or more device elements that are to be added to a domain.
 func CheckDevices(text string) error {
@@ -30,11 +31,17 @@ func CheckDevices(text string) error {
 	if strings.TrimSpace(given.Text) != "" {
 		return fmt.Errorf("it has text between its elements: %q", strings.TrimSpace(given.Text))
 	}
+	seen := map[string]bool{}
 	for _, device := range given.Children {
+		name := device.XMLName.Local
+		if seen[name] && slices.Contains([]string{"vsock", "memballoon"}, name) {
+			return fmt.Errorf("it has more than one <%s>, of which a machine has one at most: leave the others out", name)
+		}
+		seen[name] = true
 		if !device.isKnown() {
 			return fmt.Errorf("<%s> is not, or not with these attributes, among the devices that it takes: %s. These open no storage, "+
 				"file or socket of the host. Most others have an attribute of their own, such as disks, serial or filesystems",
-				device.XMLName.Local, known)
+				name, known)
 		}
 	}
 	list, err := parseDevices(text)

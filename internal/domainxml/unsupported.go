@@ -66,7 +66,7 @@ func elements(of reflect.Value) map[string]int {
 					count[name]++
 				}
 			}
-		default:
+		case !strings.HasPrefix(aliasOf(field), xmlAlias):
 			count[name] = 1
 		}
 	}
