@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/google/uuid"
@@ -51,8 +52,15 @@ func (h *Host) LookupByName(ctx context.Context, name string) (string, error) {
 // Define defines a domain, or changes the stored definition of the one with the same UUID, and returns its UUID. libvirt validates the XML
 // against its schema.
 func (h *Host) Define(ctx context.Context, xml string) (string, error) {
-	return h.define(ctx, xml, libvirt.DomainDefineValidate)
+	return h.define(ctx, asInSchema(xml), libvirt.DomainDefineValidate)
 }
+
+// usbSource matches the source of a USB device as libvirtxml writes it.
+var usbSource = regexp.MustCompile(`(<source[^>]*>\s*)(<address [^>]*></address>\s*)?(<product id="[^"]*"></product>\s*)` +
+	`(<vendor id="[^"]*"></vendor>\s*)(</source>)`)
+
+// asInSchema puts the children of such a source into the one order that libvirt's schema allows.
+func asInSchema(xml string) string { return usbSource.ReplaceAllString(xml, "$1$4$3$2$5") }
 
 // Redefine is Define of what this libvirt has written itself, but for our metadata: there is nothing to validate, which takes most of the
 // time.

@@ -29,8 +29,9 @@ type Host struct {
 
 	events watcher
 	heads  oneStream
-	// domains, overlays, by pool known, and measures, by what is measured, are what concurrent operations share.
+	// domains, devices, overlays, by pool known, and measures, by what is measured, are what concurrent operations share.
 	domains  shared[[]Domain]
+	devices  shared[[]NodeDevice]
 	overlays shared[[]StorageVolume]
 	known    sync.Map
 	measures sync.Map

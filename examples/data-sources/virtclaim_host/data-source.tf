@@ -23,3 +23,13 @@ data "virtclaim_host" "node_b" {
 locals {
   common_features = setintersection(data.virtclaim_host.node_a.cpu.features, data.virtclaim_host.node_b.cpu.features)
 }
+
+# A graphics card of the host and its sound function, which are in one IOMMU group, for one machine.
+resource "virtclaim_virtual_machine" "render" {
+  name   = "render"
+  host   = "node-a"
+  memory = "16Gi"
+  devices_xml = join("\n", [
+    for address in ["0000:01:00.0", "0000:01:00.1"] : data.virtclaim_host.node_a.pci_devices[address].hostdev_xml
+  ])
+}

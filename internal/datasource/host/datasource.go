@@ -57,6 +57,7 @@ func (d *host) Read(ctx context.Context, req datasource.ReadRequest, resp *datas
 		return
 	}
 	m.CPU = showProcessor(processor)
+	m.readDevices(ctx, h, &resp.Diagnostics)
 	m.UsageTypes = usageTypes(ctx, h, d.Provider.UsageTypes(h.Key), &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, m)...)

@@ -9,19 +9,22 @@ import (
 )
 
 type model struct {
-	Host              types.String          `tfsdk:"host"`
-	Hostname          types.String          `tfsdk:"hostname"`
-	UUID              types.String          `tfsdk:"uuid"`
-	Architecture      types.String          `tfsdk:"architecture"`
-	CPUModel          types.String          `tfsdk:"cpu_model"`
-	CPU               *cpuModel             `tfsdk:"cpu"`
-	CPUs              types.Int64           `tfsdk:"cpus"`
-	Memory            types.Int64           `tfsdk:"memory"`
-	LibvirtVersion    types.String          `tfsdk:"libvirt_version"`
-	HypervisorVersion types.String          `tfsdk:"hypervisor_version"`
-	Guests            map[string]guestModel `tfsdk:"guests"`
-	UsageTypes        map[string]usageModel `tfsdk:"usage_types"`
-	Timeouts          timeouts.Value        `tfsdk:"timeouts"`
+	Host              types.String           `tfsdk:"host"`
+	Hostname          types.String           `tfsdk:"hostname"`
+	UUID              types.String           `tfsdk:"uuid"`
+	Architecture      types.String           `tfsdk:"architecture"`
+	CPUModel          types.String           `tfsdk:"cpu_model"`
+	CPU               *cpuModel              `tfsdk:"cpu"`
+	CPUs              types.Int64            `tfsdk:"cpus"`
+	Memory            types.Int64            `tfsdk:"memory"`
+	LibvirtVersion    types.String           `tfsdk:"libvirt_version"`
+	HypervisorVersion types.String           `tfsdk:"hypervisor_version"`
+	Guests            map[string]guestModel  `tfsdk:"guests"`
+	UsageTypes        map[string]usageModel  `tfsdk:"usage_types"`
+	PCI               map[string]deviceModel `tfsdk:"pci_devices"`
+	USB               map[string]deviceModel `tfsdk:"usb_devices"`
+	Mediated          map[string]deviceModel `tfsdk:"mediated_devices"`
+	Timeouts          timeouts.Value         `tfsdk:"timeouts"`
 }
 
 type cpuModel struct {

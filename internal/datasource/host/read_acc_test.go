@@ -40,6 +40,7 @@ func TestAccHost_MatchesVirsh(t *testing.T) {
 			{
 				Config: here + looking("host-a"),
 				Check: resource.ComposeTestCheckFunc(
+					hasDevices(t, h, "pci_devices", "pci"), hasDevices(t, h, "usb_devices", "usb_device"), hasDevices(t, h, "mediated_devices", "mdev"),
 					is("hostname", "host-a"), is("uuid", hostUUID(t, h)), is("architecture", node["CPU model"]),
 					is("cpu.model", cpu.Model.Value), is("cpu.vendor", cpu.Vendor), hasFeatures(cpu),
 					is("cpus", node["CPU(s)"]), is("memory", strconv.Itoa(memory)),
@@ -111,5 +112,34 @@ func hasFeatures(cpu libvirtxml.DomainCPU) resource.TestCheckFunc {
 	}
 	all = append(all, resource.TestCheckTypeSetElemAttr(theHost, "cpu.features.*", "sse2"),
 		resource.TestCheckResourceAttr(theHost, "cpu.features.#", strconv.Itoa(len(all))))
+	return resource.ComposeTestCheckFunc(all...)
+}
+
+// hasDevices compares the number of devices of a kind with virsh's, and each PCI device with its description.
+func hasDevices(t *testing.T, h *lab.Host, attribute, kind string) resource.TestCheckFunc {
+	t.Helper()
+	names := strings.Fields(acctest.Must(h.Virsh(t.Context(), "nodedev-list", "--cap", kind))(t))
+	all := []resource.TestCheckFunc{resource.TestCheckResourceAttr(theHost, attribute+".%", strconv.Itoa(len(names)))}
+	if kind != "pci" {
+		return resource.ComposeTestCheckFunc(all...)
+	}
+	if len(names) == 0 {
+		t.Fatal("the host lists no PCI device")
+	}
+	for _, name := range names {
+		var d libvirtxml.NodeDevice
+		if err := d.Unmarshal(acctest.Must(h.Virsh(t.Context(), "nodedev-dumpxml", name))(t)); err != nil {
+			t.Fatal(err)
+		}
+		p := strings.Split(strings.TrimPrefix(name, "pci_"), "_")
+		at := attribute + "." + p[0] + ":" + p[1] + ":" + p[2] + "." + p[3] + "."
+		all = append(all,
+			resource.TestCheckResourceAttr(theHost, at+"vendor_id", strings.TrimPrefix(d.Capability.PCI.Vendor.ID, "0x")),
+			resource.TestCheckResourceAttr(theHost, at+"class", strings.TrimPrefix(d.Capability.PCI.Class, "0x")),
+			resource.TestMatchResourceAttr(theHost, at+"hostdev_xml", regexp.MustCompile("bus='0x"+p[1]+"' slot='0x"+p[2]+"'")))
+		if d.Driver != nil {
+			all = append(all, resource.TestCheckResourceAttr(theHost, at+"driver", d.Driver.Name))
+		}
+	}
 	return resource.ComposeTestCheckFunc(all...)
 }

@@ -11,8 +11,9 @@ import (
 
 func (d *host) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Looks at a libvirt host of the provider: what it is, what guests it can run, and what room its storage " +
-			"has. It changes nothing on the host; a storage pool that only the first disk will make is shown as not there yet.\n\n" +
+		MarkdownDescription: "Looks at a libvirt host of the provider: what it is, what guests it can run, what room its storage " +
+			"has, and which devices a guest can have to itself. It changes nothing on the host; a storage pool that only " +
+			"the first disk will make is shown as not there yet.\n\n" +
 			"A host that does not answer is an error. The guide on hosts tells how they are reached.",
 		Attributes: map[string]schema.Attribute{
 			"host":         schema.StringAttribute{Required: true, MarkdownDescription: "The host's key in the provider's `hosts`."},
@@ -62,7 +63,10 @@ func (d *host) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *dat
 					"available": number("Free bytes. Sparse disks may need more of them later."),
 				}},
 			},
-			"timeouts": timeouts.Attributes(ctx),
+			"pci_devices":      deviceAttribute("The host's PCI devices by address, such as `0000:01:00.0`."),
+			"usb_devices":      deviceAttribute("The host's USB devices by their ports, such as `1-1.2`; `usb1` is a root hub."),
+			"mediated_devices": deviceAttribute("The host's active mediated devices by UUID."),
+			"timeouts":         timeouts.Attributes(ctx),
 		},
 	}
 }
