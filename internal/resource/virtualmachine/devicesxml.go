@@ -21,9 +21,12 @@ func devicesXMLAttributes() map[string]schema.Attribute {
 		MarkdownDescription: "Devices that have no attribute here, such as `<sound>`, `<hostdev>`, `<input>` or `<panic>`: one or more " +
 			"elements as in libvirt's domain XML. Changing it replaces the devices of the previous text, and no others. Changes take " +
 			"effect at the next start. Only devices that open no file, storage or socket of the host are taken: `<sound>`, `<input>`, " +
-			"`<panic>`, `<hub>`, `<crypto>`, `<controller>`, `<hostdev mode='subsystem'>` of type `usb`, `pci` or `mdev`, and " +
-			"`<channel>`, `<redirdev>` and `<smartcard mode='passthrough'>` of type `spicevmc`. No attribute of theirs may name a path. " +
-			"A `<hostdev>` may be a controller with disks: make sure that these have no other users.",
+			"`<panic>`, `<hub>`, `<crypto>`, `<controller>`, `<vsock>`, `<memballoon>` in place of libvirt's own, " +
+			"`<hostdev mode='subsystem'>` of type `usb`, `pci` or `mdev`, and `<channel>`, `<redirdev>` and " +
+			"`<smartcard mode='passthrough'>` of type `spicevmc`. No attribute of theirs may name a path.\n\n" +
+			"The data source `virtclaim_host` lists the host's devices, each with its `<hostdev>`. A machine that is to run with one " +
+			"that the host lacks, or that another running domain there has, is refused by the plan; so give a device from one machine to " +
+			"another in two applies. A `<hostdev>` may be a controller with disks: make sure that these have no other users.",
 	}}
 }
 

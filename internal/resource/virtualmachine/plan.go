@@ -92,6 +92,7 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 		r.checkOthers(plan, &resp.Diagnostics)
 		r.warnOfNetworks(ctx, plan, state, &resp.Diagnostics)
 		r.planCapabilities(ctx, checked, given, &resp.Diagnostics)
+		r.checkHostDevices(ctx, plan, state, &resp.Diagnostics)
 	}
 	if req.State.Raw.IsNull() {
 		if !plan.Host.IsUnknown() && !plan.Name.IsUnknown() {

@@ -72,7 +72,7 @@ func (r *virtualMachine) Create(ctx context.Context, req resource.CreateRequest,
 	ctx, cancel, _ := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
 	defer cancel()
 	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
-	if !ok {
+	if !ok || !r.checkHostDevices(ctx, plan, model{}, &resp.Diagnostics) {
 		return
 	}
 	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
@@ -253,7 +253,8 @@ func (r *virtualMachine) Update(ctx context.Context, req resource.UpdateRequest,
 		plan.replacedBy(state, state.machine(), plan.machine()))
 	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
 	moves := plan.moves(state)
-	if !ok || !r.move(ctx, plan, &state, want, mgr, &resp.State, &resp.Diagnostics) {
+	if !ok || !r.checkHostDevices(ctx, plan, state, &resp.Diagnostics) ||
+		!r.move(ctx, plan, &state, want, mgr, &resp.State, &resp.Diagnostics) {
 		return
 	}
 	now, pending, started, err := mgr.Update(ctx, plan.UUID.ValueString(), want, plan.power(state))
