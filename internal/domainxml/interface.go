@@ -37,7 +37,14 @@ type Interface struct {
 	VLAN *VLAN
 	// VirtualPort identifies the interface to a switch other than the kernel's bridge; nil for none.
 	VirtualPort *VirtualPort
+	// Queues are the pairs of queues of a virtio device; 0 is libvirt's default, one.
+	Queues uint
+	// Inbound and Outbound limit what the guest receives and sends; an average of 0 is no limit.
+	Inbound, Outbound Bandwidth
 }
+
+// Bandwidth is a limit: Average and Peak in KiB/s, Burst in KiB.
+type Bandwidth struct{ Average, Peak, Burst uint }
 
 // Direct is a macvtap device on a device of the host.
 type Direct struct {
@@ -162,6 +169,12 @@ func applyInterface(i *libvirtxml.DomainInterface, key string, want Interface) {
 	if !is.VirtualPort.has(want.VirtualPort) {
 		i.VirtualPort = want.VirtualPort.element()
 	}
+	if is.Queues != want.Queues {
+		if i.Driver == nil {
+			i.Driver = &libvirtxml.DomainInterfaceDriver{}
+		}
+		i.Driver.Queues = want.Queues
+	}
 	if is.BootOrder != want.BootOrder {
 		i.Boot = nil
 		if want.BootOrder != 0 {
@@ -170,13 +183,16 @@ func applyInterface(i *libvirtxml.DomainInterface, key string, want Interface) {
 	}
 }
 
-// applyWire writes the settings that can also be changed in a running domain: network, VLAN tags and link state.
+// applyWire writes the settings that can also be changed in a running domain: network, VLAN tags, bandwidth and link state.
 func applyWire(i *libvirtxml.DomainInterface, is, want Interface) {
 	if i.Source == nil || !is.sameSource(want) {
 		i.Source = want.source()
 	}
 	if !is.VLAN.same(want.VLAN) {
 		i.VLan = want.VLAN.element()
+	}
+	if is.Inbound != want.Inbound || is.Outbound != want.Outbound {
+		i.Bandwidth = bandwidthElement(i.Bandwidth, want)
 	}
 	if is.Down != want.Down {
 		i.Link = &libvirtxml.DomainInterfaceLink{State: map[bool]string{true: "down", false: "up"}[want.Down]}
@@ -290,6 +306,12 @@ func parseInterface(i libvirtxml.DomainInterface) Interface {
 	}
 	if i.Boot != nil {
 		is.BootOrder = i.Boot.Order
+	}
+	if i.Driver != nil {
+		is.Queues = i.Driver.Queues
+	}
+	if i.Bandwidth != nil {
+		is.Inbound, is.Outbound = parseBandwidth(i.Bandwidth.Inbound), parseBandwidth(i.Bandwidth.Outbound)
 	}
 	if i.MTU != nil {
 		is.MTU = i.MTU.Size

@@ -14,6 +14,9 @@ func everyInterface() map[string]Interface {
 	return map[string]Interface{
 		"bridge": {Bridge: "br0", Model: "e1000", MAC: "52:54:00:00:00:01", Down: true, MTU: 9000},
 		"direct": {Direct: Direct{"eth0", "bridge"}, Model: "virtio", MAC: "52:54:00:00:00:02", VirtualPort: &VirtualPort{Type: "802.1Qbh", ProfileID: "web"}},
+		"fast": {
+			Bridge: "br0", Model: "virtio", MAC: "52:54:00:00:00:06", Queues: 4, Inbound: Bandwidth{1000, 2000, 512}, Outbound: Bandwidth{Average: 100},
+		},
 		"lan": {
 			Network: "default", PortGroup: "staff", Model: "virtio", MAC: "52:54:00:00:00:03", BootOrder: 1,
 			VLAN: &VLAN{Tags: []uint{7}, Trunk: true},
@@ -62,6 +65,8 @@ func TestInterface_MinimalChange(t *testing.T) {
 	tagged := func(more string, tags ...uint) Interface {
 		return Interface{Bridge: "br0", Model: "virtio", MAC: firstMAC, VLAN: &VLAN{Tags: tags, Trunk: more != ""}}
 	}
+	const limit = "<bandwidth><inbound average='9' floor='5'/></bandwidth>"
+	onLimit := nic("bridge", "bridge='br0'", firstMAC, "lan", limit)
 	onTags := nic("bridge", "bridge='br0'", firstMAC, "lan", "<vlan><tag id='4'/></vlan>")
 	for name, c := range map[string]struct {
 		live                 string
@@ -96,17 +101,23 @@ func TestInterface_MinimalChange(t *testing.T) {
 		"no port any more": {
 			live: onDevice, want: Interface{Direct: Direct{"eth0", "bridge"}, Model: "virtio", MAC: firstMAC}, unplug: "lan",
 		},
-		"another device of the host":       {live: onDevice, want: with(func(i *Interface) { i.Network, i.Direct = "", Direct{"eth1", "bridge"} }), unplug: "lan"},
-		"another mode of it":               {live: onDevice, want: with(func(i *Interface) { i.Network, i.Direct = "", Direct{"eth0", "vepa"} }), unplug: "lan"},
-		"another port group":               {live: onNetwork, want: with(func(i *Interface) { i.PortGroup = "staff" }), change: "lan"},
-		"one that virtclaim has not named": {live: nic("network", "network='default'", firstMAC, "", ""), want: lan},
-		"link down":                        {live: onNetwork, want: with(func(i *Interface) { i.Down = true }), change: "lan"},
-		"another network":                  {live: onNetwork, want: with(func(i *Interface) { i.Network = "other" }), change: "lan"},
-		"a bridge":                         {live: onNetwork, want: with(func(i *Interface) { i.Network, i.Bridge = "", "br1" }), change: "lan"},
-		"QEMU's own network":               {live: onNetwork, want: with(func(i *Interface) { i.Network, i.User = "", true }), unplug: "lan"},
-		"another model":                    {live: onNetwork, want: with(func(i *Interface) { i.Model = "e1000" }), unplug: "lan"},
-		"another address":                  {live: onNetwork, want: with(func(i *Interface) { i.MAC = secondMAC }), unplug: "lan"},
-		"another size":                     {live: onNetwork, want: with(func(i *Interface) { i.MTU = 1400 }), unplug: "lan"},
+		"another device of the host":            {live: onDevice, want: with(func(i *Interface) { i.Network, i.Direct = "", Direct{"eth1", "bridge"} }), unplug: "lan"},
+		"another mode of it":                    {live: onDevice, want: with(func(i *Interface) { i.Network, i.Direct = "", Direct{"eth0", "vepa"} }), unplug: "lan"},
+		"another port group":                    {live: onNetwork, want: with(func(i *Interface) { i.PortGroup = "staff" }), change: "lan"},
+		"one that virtclaim has not named":      {live: nic("network", "network='default'", firstMAC, "", ""), want: lan},
+		"a limit":                               {live: onNetwork, want: with(func(i *Interface) { i.Outbound.Average = 9 }), change: "lan"},
+		"the same limit":                        {live: onLimit, want: Interface{Bridge: "br0", Model: "virtio", MAC: firstMAC, Inbound: Bandwidth{Average: 9}}},
+		"another limit":                         {live: onLimit, want: Interface{Bridge: "br0", Model: "virtio", MAC: firstMAC, Inbound: Bandwidth{Average: 9, Peak: 10}}, change: "lan"},
+		"no limit any more":                     {live: onLimit, want: Interface{Bridge: "br0", Model: "virtio", MAC: firstMAC}, change: "lan"},
+		"a limit that a network may have given": {live: nic("network", "network='default'", firstMAC, "lan", limit), want: lan},
+		"queues, which wait":                    {live: onNetwork, want: with(func(i *Interface) { i.Queues = 2 })},
+		"link down":                             {live: onNetwork, want: with(func(i *Interface) { i.Down = true }), change: "lan"},
+		"another network":                       {live: onNetwork, want: with(func(i *Interface) { i.Network = "other" }), change: "lan"},
+		"a bridge":                              {live: onNetwork, want: with(func(i *Interface) { i.Network, i.Bridge = "", "br1" }), change: "lan"},
+		"QEMU's own network":                    {live: onNetwork, want: with(func(i *Interface) { i.Network, i.User = "", true }), unplug: "lan"},
+		"another model":                         {live: onNetwork, want: with(func(i *Interface) { i.Model = "e1000" }), unplug: "lan"},
+		"another address":                       {live: onNetwork, want: with(func(i *Interface) { i.MAC = secondMAC }), unplug: "lan"},
+		"another size":                          {live: onNetwork, want: with(func(i *Interface) { i.MTU = 1400 }), unplug: "lan"},
 		"one that is booted from": {
 			live: nic("network", "network='default'", firstMAC, "lan", "<boot order='1'/>"), want: with(func(i *Interface) { i.Model = "e1000" }),
 		},
@@ -239,6 +250,8 @@ func TestInterface_NetworkDefaultsNeedRestart(t *testing.T) {
 		"the same":          {tagged, tagged, nil},
 		"no tags":           {tagged, Interface{Network: "ovs"}, []string{"interface lan"}},
 		"no MTU":            {Interface{Network: "ovs", MTU: 9000}, Interface{Network: "ovs"}, []string{"interface lan"}},
+		"no limit":          {Interface{Network: "ovs", Inbound: Bandwidth{Average: 9}}, Interface{Network: "ovs"}, []string{"interface lan"}},
+		"limit of a bridge": {Interface{Bridge: "br0", Inbound: Bandwidth{Average: 9}}, Interface{Bridge: "br0"}, nil},
 		"another network":   {tagged, Interface{Network: "red"}, nil},
 		"tags on a bridge":  {Interface{Bridge: "br0", VLAN: tagged.VLAN}, Interface{Bridge: "br0"}, nil},
 		"tags that are new": {Interface{Network: "ovs"}, tagged, nil},
@@ -247,5 +260,48 @@ func TestInterface_NetworkDefaultsNeedRestart(t *testing.T) {
 		if diff := cmp.Diff(c.pending, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// The floor that an interface is guaranteed is kept, and is no limit.
+func TestInterface_LimitsKeepFloor(t *testing.T) {
+	text := domainWithInterfaces(nic("network", "network='default'", firstMAC, "lan", "<bandwidth><inbound average='9' floor='5'/></bandwidth>"))
+	lan := Interface{Network: "default", Model: "virtio", MAC: firstMAC}
+	for name, c := range map[string]struct {
+		inbound Bandwidth
+		want    string
+	}{
+		"another": {Bandwidth{Average: 8, Peak: 10, Burst: 2}, `<inbound average="8" peak="10" burst="2" floor="5">`}, "none": {Bandwidth{}, `<inbound floor="5">`},
+	} {
+		m := Machine{Name: "web", Interfaces: map[string]Interface{"lan": lan}}
+		i := lan
+		i.Inbound = c.inbound
+		m.Interfaces["lan"] = i
+		after, err := domain(t, text).Update(m)
+		if err != nil || !strings.Contains(after, c.want) {
+			t.Errorf("%s: %v\n%s", name, err, after)
+		}
+		if is, err := Parse(after); err != nil || is.Interfaces["lan"] != i {
+			t.Errorf("%s is read as %+v, %v", name, is.Interfaces["lan"], err)
+		}
+	}
+}
+
+// Another number of queues waits for the next start.
+func TestInterface_QueuesNeedRestart(t *testing.T) {
+	m := running()
+	m.Interfaces = map[string]Interface{"lan": {Bridge: "br0", Model: "virtio", MAC: firstMAC}}
+	live := build(t, m)
+	m.Interfaces = map[string]Interface{"lan": {Bridge: "br0", Model: "virtio", MAC: firstMAC, Queues: 2}}
+	pending, err := domain(t, live).Pending(m)
+	if diff := cmp.Diff([]string{"interface lan"}, pending); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	is, err := Parse(build(t, m))
+	if err == nil {
+		err = is.Compare(domain(t, live))
+	}
+	if err != nil || is.Interfaces["lan"].Queues != 2 || !cmp.Equal(is.Pending, []string{"interface lan"}) {
+		t.Errorf("%+v, %v", is, err)
 	}
 }

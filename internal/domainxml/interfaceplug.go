@@ -18,7 +18,7 @@ type InterfaceDiff struct {
 	// Unplug are interfaces that want does not have, or that want has with another model, MAC address, MTU, virtual port or kind of
 	// network.
 	Unplug []InterfaceChange
-	// Change are interfaces whose network, VLAN tags or link state change, while the device stays.
+	// Change are interfaces whose network, VLAN tags, bandwidth or link state change, while the device stays.
 	Change []InterfaceChange
 	// Plug are the keys of interfaces that the domain does not have.
 	Plug []string
@@ -124,9 +124,10 @@ func (d *Domain) networks() []networkOf {
 	return all
 }
 
-// runsAs is Has for an interface of a running domain: it ignores the boot order and settings that the network has added.
+// runsAs is Has for an interface of a running domain: it ignores the boot order and queues, which wait for the next start, and settings
+// that the network has added.
 func (is Interface) runsAs(want Interface) bool {
-	is.BootOrder = want.BootOrder
+	is.BootOrder, is.Queues = want.BootOrder, want.Queues
 	return is.configured(want).Has(want)
 }
 
@@ -144,6 +145,9 @@ func (is Interface) configured(want Interface) Interface {
 	}
 	if want.MTU == 0 {
 		is.MTU = 0
+	}
+	if !want.isLimited() {
+		is.Inbound, is.Outbound = Bandwidth{}, Bandwidth{}
 	}
 	return is
 }
@@ -190,7 +194,7 @@ func pendingInterfaces(live []liveInterface, want Machine) (pending []string) {
 	has := map[string]bool{}
 	for _, w := range live {
 		intent, wanted := want.Interfaces[w.key]
-		has[w.key] = wanted && w.is.BootOrder == intent.BootOrder && w.is.runsAs(intent)
+		has[w.key] = wanted && w.is.BootOrder == intent.BootOrder && w.is.Queues == intent.Queues && w.is.runsAs(intent)
 		if !wanted {
 			pending = append(pending, "interface "+w.key)
 		}
@@ -209,7 +213,7 @@ func PendingRemovals(was, want Machine) (pending []string) {
 	for _, key := range slices.Sorted(maps.Keys(want.Interfaces)) {
 		before, after := was.Interfaces[key], want.Interfaces[key]
 		less := before.VLAN != nil && after.VLAN == nil || before.VirtualPort != nil && after.VirtualPort == nil ||
-			before.MTU != 0 && after.MTU == 0
+			before.MTU != 0 && after.MTU == 0 || before.isLimited() && !after.isLimited()
 		if after.Network != "" && before.Network == after.Network && less {
 			pending = append(pending, "interface "+key)
 		}

@@ -149,6 +149,16 @@ func machines() map[string]Machine {
 				},
 				"c-default": {Volume: iscsi(volume.ReadShared, false), Device: Fixed, Bus: "virtio", Tuning: Tuning{Cache: "default", LogicalBlockSize: 4096}},
 				"d-shared":  {Volume: iscsi(volume.WriteShared, false), Device: Fixed, Bus: "virtio", ReadOnly: true},
+				"e-limited": {
+					Volume: local("limited", "g1"), Device: Fixed, Bus: "virtio", Tuning: Tuning{
+						DetectZeroes: "on", Queues: 4,
+						IOTune: IOTune{0, 2, 3, 0, 5, 6, 0, 8, 9, 0, 11, 12, 0, 14, 15, 0, 17, 18, 19},
+					},
+				},
+				"f-ssd": {
+					Volume: local("ssd", "g1"), Device: Fixed, Bus: "scsi",
+					Tuning: Tuning{WWN: "5000c50015ea71ab", RotationRate: 1, IOTune: IOTune{0: 1, 3: 4, 6: 7, 9: 10, 12: 13, 15: 16}},
+				},
 			},
 			Metadata: Metadata{Owner: "prod", Phase: Ready},
 		},
@@ -258,7 +268,8 @@ func TestUpdate_VolumeKeepsDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Disks["root"] = Disk{Volume: iscsi(volume.ReadShared, true), Device: Fixed, Bus: "virtio", BootOrder: m.Disks["root"].BootOrder}
+	was := m.Disks["root"]
+	m.Disks["root"] = Disk{Volume: iscsi(volume.ReadShared, true), Device: Fixed, Bus: "virtio", BootOrder: was.BootOrder, Tuning: was.Tuning}
 	text, err := domain(t, stored(t)).Update(m)
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,15 @@ type Tuning struct {
 	IOThread uint
 	// LogicalBlockSize and PhysicalBlockSize are in bytes.
 	LogicalBlockSize, PhysicalBlockSize uint
+	// DetectZeroes is off, on or unmap, and Queues the number of a virtio device's queues.
+	DetectZeroes string
+	Queues       uint
+	// WWN is a world wide name: 16 hexadecimal digits.
+	WWN string
+	// RotationRate is in revolutions per minute; 1 is a disk that does not rotate.
+	RotationRate uint
+	// IOTune are the limits of its throughput.
+	IOTune IOTune
 }
 
 // The names of configured options in a disk's metadata.
@@ -116,7 +125,15 @@ func applyTuning(d *libvirtxml.DomainDisk, t Tuning) {
 	if d.Driver == nil {
 		d.Driver = newDriver()
 	}
-	d.Serial = t.Serial
+	d.Serial, d.WWN = t.Serial, t.WWN
+	if d.Target != nil {
+		d.Target.RotationRate = t.RotationRate
+	}
+	applyIOTune(d, t.IOTune)
+	d.Driver.DetectZeros, d.Driver.Queues = t.DetectZeroes, nil
+	if t.Queues != 0 {
+		d.Driver.Queues = &t.Queues
+	}
 	d.Driver.Cache, d.Driver.IO, d.Driver.Discard, d.Driver.ErrorPolicy = t.Cache, t.IO, t.Discard, t.ErrorPolicy
 	d.Driver.IOThread = nil
 	if t.IOThread != 0 {
@@ -135,11 +152,18 @@ func applyTuning(d *libvirtxml.DomainDisk, t Tuning) {
 
 // tuningOf are all options of a device, configured or not.
 func tuningOf(d libvirtxml.DomainDisk) Tuning {
-	t := Tuning{Serial: d.Serial}
+	t := Tuning{Serial: d.Serial, WWN: d.WWN, IOTune: ioTuneOf(d)}
+	if d.Target != nil {
+		t.RotationRate = d.Target.RotationRate
+	}
 	if d.Driver != nil {
 		t.Cache, t.IO, t.Discard, t.ErrorPolicy = d.Driver.Cache, d.Driver.IO, d.Driver.Discard, d.Driver.ErrorPolicy
+		t.DetectZeroes = d.Driver.DetectZeros
 		if d.Driver.IOThread != nil {
 			t.IOThread = *d.Driver.IOThread
+		}
+		if d.Driver.Queues != nil {
+			t.Queues = *d.Driver.Queues
 		}
 	}
 	if d.BlockIO != nil {

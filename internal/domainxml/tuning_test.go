@@ -60,6 +60,7 @@ func TestTuning_ManualChangesAreRead(t *testing.T) {
 		{asked, `cache="none"`, `cache="unsafe"`, Tuning{Cache: "unsafe"}},
 		{asked, `cache="none"`, ``, Tuning{Cache: "default"}},
 		{silent, `discard="unmap"`, `discard="ignore" io="threads"`, Tuning{Discard: "ignore", IO: "threads"}},
+		{silent, `</target>`, `</target><iotune><total_iops_sec>9</total_iops_sec></iotune>`, Tuning{IOTune: IOTune{3: 9}}},
 		{silent, `error_policy="stop"`, `error_policy="report"`, Tuning{ErrorPolicy: "report"}},
 	} {
 		text := build(t, one(c.disk))
@@ -87,6 +88,10 @@ func TestTuning_ChangesNeedRestart(t *testing.T) {
 		"I/O thread":          func(d *Disk) { d.IOThread = 1 },
 		"logical block size":  func(d *Disk) { d.LogicalBlockSize = 4096 },
 		"physical block size": func(d *Disk) { d.PhysicalBlockSize = 4096 },
+		"zeroes":              func(d *Disk) { d.DetectZeroes = "on" },
+		"queues":              func(d *Disk) { d.Queues = 4 },
+		"name":                func(d *Disk) { d.WWN = "5000c50015ea71ab" },
+		"rotation":            func(d *Disk) { d.RotationRate = 1 },
 		"read-only":           func(d *Disk) { d.ReadOnly = true },
 		"target":              func(d *Disk) { d.Target = "vdq" },
 	} {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -188,6 +190,17 @@ func (h *Host) AwaitDevice(ctx context.Context, id, target string) error {
 	return domainDo(ctx, h, "look at disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		_, _, _, _, _, err := l.DomainBlockStats(d, target)
 		return err
+	})
+}
+
+// SetIOTune sets the limits of a running domain's disk, by libvirt's names; 0 is none. The stored definition is not changed.
+func (h *Host) SetIOTune(ctx context.Context, id, target string, limits map[string]uint64) error {
+	var all []libvirt.TypedParam
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		all = append(all, libvirt.TypedParam{Field: name, Value: *libvirt.NewTypedParamValueUllong(limits[name])})
+	}
+	return domainDo(ctx, h, "limit disk "+target+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainSetBlockIOTune(d, target, all, uint32(libvirt.DomainAffectLive))
 	})
 }
 

@@ -43,6 +43,9 @@ func (m Manager) attach(ctx context.Context, uuid string, stored, live *domainxm
 	if live, err = m.scale(ctx, uuid, live, want); err != nil {
 		return nil, nil, err
 	}
+	if live, err = m.limit(ctx, uuid, live, want); err != nil {
+		return nil, nil, err
+	}
 	m.grow(ctx, uuid, live, want)
 	if len(unnoted) > 0 { // they are in the metadata by now
 		live, err = m.readLive(ctx, uuid)

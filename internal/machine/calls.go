@@ -42,6 +42,7 @@ type Host interface {
 	AwaitDevice(ctx context.Context, uuid, target string) error
 	ChangeDevice(ctx context.Context, uuid, deviceXML string) error
 	ChangeInterface(ctx context.Context, uuid, deviceXML string) error
+	SetIOTune(ctx context.Context, uuid, target string, limits map[string]uint64) error
 	GrowDevice(ctx context.Context, uuid, target string, bytes int64) error
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
 	SetLiveNames(ctx context.Context, uuid, title, description string) error

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
@@ -52,6 +53,25 @@ func (m Manager) scale(ctx context.Context, uuid string, live *domainxml.Domain,
 	}
 	if err != nil {
 		return nil, err
+	}
+	return m.readLive(ctx, uuid)
+}
+
+// limit sets the limits of the running domain's disks to those of want, and returns it after that.
+func (m Manager) limit(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine) (*domainxml.Domain, error) {
+	keys, targets := live.DisksToLimit(want)
+	for _, key := range keys {
+		limits := map[string]uint64{}
+		for n, value := range want.Disks[key].IOTune {
+			limits[domainxml.IOTuneNames[n]] = value
+		}
+		m.log.Info(ctx, "Limiting a disk", map[string]any{"machine": want.Name, "disk": key})
+		if err := m.host.SetIOTune(ctx, uuid, targets[key], limits); err != nil {
+			return nil, fmt.Errorf("disk %s could not be limited in the running machine: %w", key, err)
+		}
+	}
+	if len(keys) == 0 {
+		return live, nil
 	}
 	return m.readLive(ctx, uuid)
 }

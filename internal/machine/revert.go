@@ -32,6 +32,7 @@ func (m Manager) revert(ctx context.Context, uuid string, was, want domainxml.Ma
 		return cause
 	}
 	want = withPluggedInterfaces(was, want, wiring)
+	want = withPresentLimits(was, want, live)
 	if is.Title != want.Title {
 		want.Title = was.Title
 	}
@@ -58,6 +59,18 @@ func withPluggedInterfaces(was, want domainxml.Machine, todo domainxml.Interface
 	}
 	for _, key := range todo.Plug {
 		delete(want.Interfaces, key)
+	}
+	return want
+}
+
+// withPresentLimits is want with the limits of was where the running domain does not have the wanted ones.
+func withPresentLimits(was, want domainxml.Machine, live *domainxml.Domain) domainxml.Machine {
+	keys, _ := live.DisksToLimit(want)
+	want.Disks = maps.Clone(want.Disks)
+	for _, key := range keys {
+		disk := want.Disks[key]
+		disk.IOTune = was.Disks[key].IOTune
+		want.Disks[key] = disk
 	}
 	return want
 }

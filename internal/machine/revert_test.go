@@ -21,6 +21,8 @@ func (h *stubborn) LiveXML(context.Context, string) (string, error) { return h.l
 
 func (h *stubborn) SetVCPUs(context.Context, string, uint) error { return h.err }
 
+func (h *stubborn) SetIOTune(context.Context, string, string, map[string]uint64) error { return h.err }
+
 func (h *stubborn) Attach(context.Context, string, string) error { return h.err }
 
 func (h *stubborn) SetLiveNames(_ context.Context, _, title, description string) error {

@@ -50,6 +50,7 @@ func having(t *testing.T, change ...func(*diskModel)) model {
 	for n, f := range change {
 		d := diskModel{
 			Volume: types.ObjectUnknown(tfvalue.VolumeTypes), Device: types.StringValue(domainxml.Fixed), Bus: types.StringValue("virtio"),
+			IOTune: types.ObjectNull(ioTuneTypes),
 		}
 		f(&d)
 		disks[fmt.Sprintf("d%d", n)] = d
@@ -59,6 +60,20 @@ func having(t *testing.T, change ...func(*diskModel)) model {
 		t.Fatal(diags)
 	}
 	return model{Disks: m, Host: types.StringValue("node-a")}
+}
+
+// limited sets limits by their names; -1 is one that is not known yet.
+func limited(pairs ...any) func(*diskModel) {
+	values := map[string]attr.Value{}
+	for _, name := range domainxml.IOTuneNames {
+		values[name] = types.Int64Null()
+	}
+	for n := 0; n < len(pairs); n += 2 {
+		if values[pairs[n].(string)] = types.Int64Value(int64(pairs[n+1].(int))); pairs[n+1] == -1 {
+			values[pairs[n].(string)] = types.Int64Unknown()
+		}
+	}
+	return func(d *diskModel) { d.IOTune = types.ObjectValueMust(ioTuneTypes, values) }
 }
 
 // on sets device and bus of a disk, and applies more changes after that.
@@ -111,6 +126,10 @@ func TestCheckDevices(t *testing.T) {
 	readOnly := func(d *diskModel) { d.ReadOnly = types.BoolValue(true) }
 	thread := func(d *diskModel) { d.IOThread = size(1) }
 	empty := func(d *diskModel) { d.Volume = types.ObjectNull(tfvalue.VolumeTypes) }
+	queues := func(d *diskModel) { d.Queues = size(2) }
+	wwn := func(d *diskModel) { d.WWN = text("5000c50015ea71ab") }
+	rotates := func(d *diskModel) { d.RotationRate = size(7200) }
+	zeroes := func(d *diskModel) { d.DetectZeroes = text("on") }
 	nowhere := func(d *diskModel) { d.Bus = types.StringUnknown() }
 	for name, c := range map[string]struct {
 		disks         []func(*diskModel)
@@ -169,6 +188,31 @@ func TestCheckDevices(t *testing.T) {
 		"a thread":             {times(2, on(disk, "virtio", thread)), pc, "", ""},
 		"a thread on scsi":     {times(1, on(disk, "scsi", thread)), pc, "iothread", "only a disk on virtio"},
 		"a thread, no bus":     {times(1, on(cdrom, "", nowhere, thread)), pc, "", ""},
+
+		"queues":                     {times(1, on(disk, "virtio", queues)), pc, "", ""},
+		"queues on scsi":             {times(1, on(disk, "scsi", queues)), pc, "queues", "Disk d0 is a disk on scsi, and queues is for a disk on virtio"},
+		"queues, no bus":             {times(1, on(disk, "", nowhere, queues)), pc, "", ""},
+		"a name":                     {times(1, on(disk, "scsi", wwn)), pc, "", ""},
+		"the name of a drive":        {times(1, on(cdrom, "ide", wwn)), pc, "", ""},
+		"a name on sata":             {times(1, on(disk, "sata", wwn)), pc, "wwn", "is for a disk or a cdrom on scsi, ide"},
+		"the name of a unit":         {times(1, on(lun, "scsi", wwn)), pc, "wwn", "Disk d0 is a lun on scsi"},
+		"the name of a floppy":       {times(1, on(floppy, fdc, wwn)), pc, "wwn", "Disk d0 is a floppy on fdc"},
+		"rotation":                   {times(1, on(disk, "sata", rotates)), pc, "", ""},
+		"rotation on virtio":         {times(1, on(disk, "virtio", rotates)), pc, "rotation_rate", "a disk on scsi, sata, ide"},
+		"the rotation of a drive":    {times(1, on(cdrom, "ide", rotates)), pc, "rotation_rate", "Disk d0 is a cdrom on ide"},
+		"zeroes":                     {times(1, on(lun, "scsi", zeroes)), pc, "", ""},
+		"the zeroes of a drive":      {times(1, on(cdrom, "sata", zeroes)), pc, "detect_zeroes", "is a cdrom, and detect_zeroes is for a disk or a lun"},
+		"limits":                     {times(1, on(lun, "scsi", limited("total_iops_sec", 9, "size_iops_sec", 4096))), pc, "", ""},
+		"limits of a drive":          {times(1, on(cdrom, "sata", limited("total_iops_sec", 9))), pc, "iotune", "is a cdrom, and iotune is for"},
+		"no limit":                   {times(1, on(disk, "usb", limited())), pc, "iotune", "has an iotune without a limit"},
+		"limits that aren't known":   {times(1, on(disk, "usb", func(d *diskModel) { d.IOTune = types.ObjectUnknown(ioTuneTypes) })), pc, "", ""},
+		"all and reads":              {times(1, on(disk, "usb", limited("total_iops_sec", 9, "read_iops_sec", 9))), pc, "read_iops_sec", "excludes total_iops_sec"},
+		"bytes and requests":         {times(1, on(disk, "usb", limited("total_iops_sec", 9, "read_bytes_sec", 9))), pc, "", ""},
+		"only bursts":                {times(1, on(disk, "usb", limited("write_bytes_sec", 9, "read_bytes_sec_max", 9))), pc, "read_bytes_sec_max", "needs read_bytes_sec"},
+		"bursts below the average":   {times(1, on(disk, "usb", limited("read_bytes_sec", 9, "read_bytes_sec_max", 8))), pc, "read_bytes_sec_max", "is below"},
+		"the length of no bursts":    {times(1, on(disk, "usb", limited("read_bytes_sec", 9, "read_bytes_sec_max_length", 8))), pc, "read_bytes_sec_max_length", "needs read_bytes_sec_max"},
+		"the size of no requests":    {times(1, on(disk, "usb", limited("read_bytes_sec", 9, "size_iops_sec", 8))), pc, "size_iops_sec", "needs a limit of requests"},
+		"bursts above what is to be": {times(1, on(disk, "usb", limited("read_bytes_sec", -1, "read_bytes_sec_max", 8))), pc, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var diags diag.Diagnostics
@@ -190,6 +234,9 @@ func TestCheckDevices_Volumes(t *testing.T) {
 	file, device, unit := image("file", "", "raw", alone), image("block", "", "raw", alone), image("network", "iscsi", "raw", alone)
 	native := func(cache types.String) func(*diskModel) {
 		return func(d *diskModel) { d.IO, d.Cache = types.StringValue("native"), cache }
+	}
+	zeroes := func(discard types.String) func(*diskModel) {
+		return func(d *diskModel) { d.DetectZeroes, d.Discard = types.StringValue("unmap"), discard }
 	}
 	cache := func(s string) func(*diskModel) { return func(d *diskModel) { d.Cache = types.StringValue(s) } }
 	ephemeral := func(d *diskModel) { d.Ephemeral = types.BoolValue(true) }
@@ -222,6 +269,14 @@ func TestCheckDevices_Volumes(t *testing.T) {
 		"others write, no cache": {on(disk, "virtio", of(image("block", "", "raw", all)), cache("none")), "", ""},
 		"others write, cached":   {on(disk, "virtio", of(image("block", "", "raw", all)), cache("writethrough")), "cache", "would not see what each other writes"},
 		"others read, cached":    {on(disk, "virtio", of(image("block", "", "raw", read)), cache("writeback")), "", ""},
+
+		"zeroes discarded":           {on(disk, "virtio", of(device), zeroes(none)), "", ""},
+		"zeroes not discarded":       {on(disk, "virtio", of(file), zeroes(none)), "detect_zeroes", "but not to discard"},
+		"zeroes of a file discarded": {on(disk, "virtio", of(file), zeroes(types.StringValue("unmap"))), "", ""},
+		"zeroes that stay":           {on(disk, "virtio", of(device), zeroes(types.StringValue("ignore"))), "detect_zeroes", `Add discard = "unmap"`},
+		"zeroes that stay, to be":    {on(disk, "virtio", zeroes(types.StringValue("ignore"))), "detect_zeroes", `Add discard = "unmap"`},
+		"zeroes of what is to be":    {on(disk, "virtio", zeroes(none)), "", ""},
+		"zeroes, nobody knows":       {on(disk, "virtio", of(file), zeroes(types.StringUnknown())), "", ""},
 
 		"an ephemeral file":        {on(disk, "virtio", of(file), ephemeral), "", ""},
 		"an ephemeral overlay":     {on(disk, "virtio", of(file, image("network", "iscsi", "raw", read)), ephemeral), "", ""},

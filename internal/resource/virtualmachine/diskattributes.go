@@ -115,7 +115,7 @@ func tuningAttributes() map[string]schema.Attribute {
 		"io": text("Asynchronous I/O mode: `threads`, `native` (requires `cache` to be `none` or `directsync`) or `io_uring`. "+
 			"Defaults to QEMU's choice.", "threads", nativeIO, "io_uring"),
 		"discard": text("Discard (TRIM/UNMAP) mode: `unmap` or `ignore`. Defaults to `unmap` for raw volumes on block devices or the "+
-			"network, otherwise to QEMU's default.", "unmap", "ignore"),
+			"network, otherwise to QEMU's default.", unmap, "ignore"),
 		"error_policy": text("What happens on an I/O error of the storage: `stop` (default) pauses the guest until it is resumed; "+
 			"`report` reports the error to the guest, `ignore` does not, and `enospace` pauses the guest only if there is no space "+
 			"left.", "stop", "report", "ignore", "enospace"),
@@ -127,6 +127,27 @@ func tuningAttributes() map[string]schema.Attribute {
 		},
 		"logical_block_size": blockSize("Smallest unit that the guest can read or write, in bytes: a power of two from 512 to 32768. " +
 			"Defaults to 512."),
+		"detect_zeroes": text("What becomes of zeroes that the guest writes: `off` (default) writes them, `on` stores them in short where "+
+			"the storage can, and `unmap` discards them, which requires `discard` to be `unmap`. Not for drives.", "off", "on", unmap),
+		"queues": schema.Int64Attribute{
+			Optional: true,
+			MarkdownDescription: "Number of queues of the device. Defaults to QEMU's choice, one per processor. Only for a `disk` on " +
+				"`virtio`." + atNextStart,
+			Validators: []validator.Int64{int64validator.Between(1, maxQueues)},
+		},
+		"wwn": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "World wide name of the device: 16 hexadecimal digits. Only for a `disk` or a `cdrom` on `scsi` or " +
+				"`ide`." + atNextStart,
+			Validators: []validator.String{stringvalidator.RegexMatches(worldWideName, "must be 16 hexadecimal digits")},
+		},
+		"rotation_rate": schema.Int64Attribute{
+			Optional: true,
+			MarkdownDescription: "Revolutions per minute that the guest sees, from 1025 to 65534, or 1 for an SSD. Only for a `disk` on " +
+				"`scsi`, `sata` or `ide`." + atNextStart,
+			Validators: []validator.Int64{int64validator.Any(int64validator.OneOf(1), int64validator.Between(1025, 65534))},
+		},
+		"iotune": ioTuneAttribute(),
 		"physical_block_size": blockSize("Unit in which the guest should write, in bytes: a power of two from 512 to 32768, not " +
 			"smaller than `logical_block_size`."),
 	}

@@ -32,6 +32,11 @@ type diskModel struct {
 	IOThread          types.Int64  `tfsdk:"iothread"`
 	LogicalBlockSize  types.Int64  `tfsdk:"logical_block_size"`
 	PhysicalBlockSize types.Int64  `tfsdk:"physical_block_size"`
+	DetectZeroes      types.String `tfsdk:"detect_zeroes"`
+	Queues            types.Int64  `tfsdk:"queues"`
+	WWN               types.String `tfsdk:"wwn"`
+	RotationRate      types.Int64  `tfsdk:"rotation_rate"`
+	IOTune            types.Object `tfsdk:"iotune"`
 }
 
 var diskTypes = attributesOf(disksAttributes()["disks"].GetType())
@@ -81,6 +86,8 @@ func (d diskModel) intent(_ context.Context, key string, diags *diag.Diagnostics
 			Serial: d.Serial.ValueString(), Cache: d.Cache.ValueString(), IO: d.IO.ValueString(), Discard: d.Discard.ValueString(),
 			ErrorPolicy: d.ErrorPolicy.ValueString(), IOThread: uint(d.IOThread.ValueInt64()),
 			LogicalBlockSize: uint(d.LogicalBlockSize.ValueInt64()), PhysicalBlockSize: uint(d.PhysicalBlockSize.ValueInt64()),
+			DetectZeroes: d.DetectZeroes.ValueString(), Queues: uint(d.Queues.ValueInt64()), WWN: d.WWN.ValueString(),
+			RotationRate: uint(d.RotationRate.ValueInt64()), IOTune: ioTuneOf(d.IOTune),
 		},
 	}
 }
@@ -112,6 +119,8 @@ func diskObject(d domainxml.Disk) attr.Value {
 		"discard":      tfvalue.OrNull(d.Discard),
 		"error_policy": tfvalue.OrNull(d.ErrorPolicy), "iothread": numberOrNull(d.IOThread),
 		"logical_block_size": numberOrNull(d.LogicalBlockSize), "physical_block_size": numberOrNull(d.PhysicalBlockSize),
+		"detect_zeroes": tfvalue.OrNull(d.DetectZeroes), "queues": numberOrNull(d.Queues), "wwn": tfvalue.OrNull(d.WWN),
+		"rotation_rate": numberOrNull(d.RotationRate), "iotune": ioTuneObject(d.IOTune),
 	})
 }
 

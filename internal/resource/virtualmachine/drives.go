@@ -35,6 +35,8 @@ func (d diskModel) check(key string, machine machineModel, diags *diag.Diagnosti
 	d.checkBlockSizes(key, diags)
 	d.checkErrorPolicy(key, diags)
 	d.checkIOThread(key, diags)
+	d.checkFits(key, diags)
+	d.checkIOTune(key, diags)
 	if d.Ephemeral.ValueBool() && domainxml.IsDrive(d.Device.ValueString()) {
 		diags.AddAttributeError(diskPath(key).AtName("ephemeral"), "A drive can't be ephemeral",
 			fmt.Sprintf("Disk %s is a %s: its guest writes nothing that could be discarded. Leave ephemeral out.", key,

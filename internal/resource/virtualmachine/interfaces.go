@@ -31,6 +31,8 @@ type interfaceModel struct {
 	MTU         types.Int64  `tfsdk:"mtu"`
 	VLAN        types.Object `tfsdk:"vlan"`
 	VirtualPort types.Object `tfsdk:"virtual_port"`
+	Queues      types.Int64  `tfsdk:"queues"`
+	Bandwidth   types.Object `tfsdk:"bandwidth"`
 }
 
 type virtualPortModel struct {
@@ -67,8 +69,10 @@ func interfaceOf(element attr.Value) domainxml.Interface {
 	want := domainxml.Interface{
 		Network: i.text("network"), PortGroup: i.text("port_group"), Bridge: i.text("bridge"), User: i.is("user"),
 		Model: i.text("model"), MAC: strings.ToLower(i.text("mac")), BootOrder: i.number("boot_order"), Down: i.text("link") == "down",
-		MTU: i.number("mtu"),
+		MTU: i.number("mtu"), Queues: i.number("queues"),
 	}
+	b := fieldsOf(i["bandwidth"])
+	want.Inbound, want.Outbound = bandwidthOf(b["inbound"]), bandwidthOf(b["outbound"])
 	if isSet(i["direct"]) {
 		d := fieldsOf(i["direct"])
 		want.Direct = domainxml.Direct{Dev: d.text("dev"), Mode: d.text("mode")}
@@ -179,6 +183,7 @@ func interfaceObject(i domainxml.Interface) attr.Value {
 		"model": types.StringValue(i.Model), "mac": types.StringValue(i.MAC), "boot_order": numberOrNull(i.BootOrder),
 		"link": types.StringValue("up"), "mtu": numberOrNull(i.MTU),
 		"vlan": types.ObjectNull(vlanTypes), "virtual_port": types.ObjectNull(virtualPortTypes),
+		"queues": numberOrNull(i.Queues), "bandwidth": bandwidthObject(i),
 	}
 	if i.Direct != (domainxml.Direct{}) {
 		values["direct"] = types.ObjectValueMust(directTypes, map[string]attr.Value{

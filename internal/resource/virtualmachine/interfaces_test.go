@@ -32,6 +32,13 @@ func TestInterfaces_ErrorsNameAttribute(t *testing.T) {
 	vlan := types.ObjectValueMust(vlanTypes, map[string]attr.Value{
 		"tags": types.ListValueMust(types.Int64Type, []attr.Value{types.Int64Value(7)}), "trunk": types.BoolNull(),
 	})
+	bandwidth := func(in domainxml.Bandwidth) attr.Value {
+		return types.ObjectValueMust(bandwidthTypes, map[string]attr.Value{
+			"inbound":  bandwidthObject(domainxml.Interface{Inbound: in, Outbound: domainxml.Bandwidth{Average: 1}}).(types.Object).Attributes()["inbound"],
+			"outbound": types.ObjectNull(limitTypes),
+		})
+	}
+	limit, two := bandwidth(domainxml.Bandwidth{Average: 100}), types.Int64Value(2)
 	for name, c := range map[string]struct {
 		set    map[string]attr.Value
 		at, is string
@@ -48,6 +55,11 @@ func TestInterfaces_ErrorsNameAttribute(t *testing.T) {
 		"the same boot order":        {map[string]attr.Value{"boot_order": types.Int64Value(1)}, `interfaces["b"].boot_order`, "interface a and the interface b"},
 		"a port group of a bridge":   {map[string]attr.Value{"network": types.StringNull(), "bridge": of("br0"), "port_group": of("x")}, `interfaces["b"].port_group`, "Set network"},
 		"a VLAN in QEMU's network":   {map[string]attr.Value{"network": types.StringNull(), "user": types.BoolValue(true), "vlan": vlan}, `interfaces["b"].vlan`, "Leave it out"},
+		"limits":                     {map[string]attr.Value{"bandwidth": limit, "queues": two}, "", ""},
+		"no limit":                   {map[string]attr.Value{"bandwidth": bandwidth(domainxml.Bandwidth{})}, `interfaces["b"].bandwidth`, "without a limit"},
+		"limits in QEMU's network":   {map[string]attr.Value{"network": types.StringNull(), "user": types.BoolValue(true), "bandwidth": limit}, `interfaces["b"].bandwidth`, "nothing knows of bandwidth"},
+		"queues in QEMU's network":   {map[string]attr.Value{"network": types.StringNull(), "user": types.BoolValue(true), "queues": two}, `interfaces["b"].queues`, "nothing knows of queues"},
+		"queues of another model":    {map[string]attr.Value{"model": of("e1000"), "queues": two}, `interfaces["b"].queues`, "Interface b is an e1000"},
 		"a port that lacks its id":   {map[string]attr.Value{"virtual_port": port("midonet", types.StringNull(), types.StringNull())}, `interfaces["b"].virtual_port.interface_id`, "needs interface_id"},
 		"a port that has no such id": {map[string]attr.Value{"virtual_port": port("802.1Qbh", of("x"), of("y"))}, `interfaces["b"].virtual_port.interface_id`, "has no interface_id"},
 		"a port of a switch":         {map[string]attr.Value{"virtual_port": port("openvswitch", types.StringNull(), types.StringUnknown())}, "", ""},

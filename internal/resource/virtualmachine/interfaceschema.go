@@ -120,6 +120,12 @@ func interfacesAttributes() map[string]schema.Attribute {
 				},
 			},
 			"virtual_port": virtualPortAttribute(),
+			"queues": schema.Int64Attribute{
+				Optional: true, MarkdownDescription: "Number of queues of a `virtio` device, each of which a processor of the guest can " +
+					"serve. Defaults to 1. Not with `user`. Changes take effect at the next start.",
+				Validators: []validator.Int64{int64validator.Between(1, maxQueues)},
+			},
+			"bandwidth": bandwidthAttribute(),
 		}},
 	}}
 }
@@ -151,6 +157,8 @@ func checkInterfaces(_ context.Context, m model, diags *diag.Diagnostics) {
 		i := interfaces[key]
 		i.checkSource(key, diags)
 		i.checkVirtualPort(key, diags)
+		i.checkBandwidth(key, diags)
+		i.checkQueues(key, diags)
 		mac := strings.ToLower(i.MAC.ValueString())
 		if other, taken := macs[mac]; taken && mac != "" {
 			diags.AddAttributeError(interfacePath(key).AtName("mac"), "The same MAC address twice",
@@ -182,10 +190,12 @@ func (i interfaceModel) checkSource(key string, diags *diag.Diagnostics) {
 	if !i.User.ValueBool() {
 		return
 	}
-	for name, v := range map[string]attr.Value{"vlan": i.VLAN, "virtual_port": i.VirtualPort} {
+	for name, v := range map[string]attr.Value{
+		"vlan": i.VLAN, "virtual_port": i.VirtualPort, "queues": i.Queues, "bandwidth": i.Bandwidth,
+	} {
 		if isSet(v) {
 			diags.AddAttributeError(interfacePath(key).AtName(name), "User-mode networking has no switch",
-				fmt.Sprintf("Interface %s is on QEMU's own network (user), where nothing knows of a %s. Leave it out.", key, name))
+				fmt.Sprintf("Interface %s is on QEMU's own network (user), where nothing knows of %s. Leave it out.", key, name))
 		}
 	}
 }

@@ -20,7 +20,7 @@ func disksOf(t *testing.T, all map[string]string, more func(key string, d *diskM
 		bus, target, _ := strings.Cut(text, " ")
 		d := diskModel{
 			Volume: types.ObjectUnknown(tfvalue.VolumeTypes), Device: types.StringValue(domainxml.Fixed), Bus: types.StringValue(bus),
-			Target: types.StringValue(target),
+			Target: types.StringValue(target), IOTune: types.ObjectNull(ioTuneTypes),
 		}
 		if target == "?" {
 			d.Target = types.StringUnknown()

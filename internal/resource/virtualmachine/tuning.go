@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -14,7 +15,8 @@ import (
 
 // The values that libvirt and QEMU accept.
 var (
-	targetName = regexp.MustCompile(`^[vshf]d[a-z]{1,2}$`)
+	worldWideName = regexp.MustCompile(`^[0-9A-Fa-f]{16}$`)
+	targetName    = regexp.MustCompile(`^[vshf]d[a-z]{1,2}$`)
 	// libvirt 9.0 accepts a space, too, but its guest sees a backslash before it.
 	diskSerial = regexp.MustCompile(`^[A-Za-z0-9_.+-]+$`)
 	blockSizes = []int64{512, 1024, 2048, 4096, 8192, 16384, 32768}
@@ -23,12 +25,17 @@ var (
 // smallestBlock is the only block size of IDE and SATA.
 const smallestBlock = 512
 
-// maxIOThreads excludes typing errors: a machine has as many threads as the highest number.
-const maxIOThreads = 256
+// maxIOThreads and maxQueues exclude typing errors: a machine has as many threads as the highest number. The kernel has no more queues of
+// one interface.
+const (
+	maxIOThreads = 256
+	maxQueues    = 256
+)
 
 const (
 	nativeIO   = "native"
 	directSync = "directsync"
+	unmap      = "unmap"
 )
 
 // checkTarget refuses a name that does not fit the device's bus. libvirt derives the controllers of IDE devices and floppy drives from the
@@ -110,5 +117,33 @@ func (d diskModel) checkIOThread(key string, diags *diag.Diagnostics) {
 		diags.AddAttributeError(diskPath(key).AtName("iothread"), "An I/O thread is for virtio",
 			fmt.Sprintf("Disk %s is on %s, and only a disk on virtio can have a thread of its own. Leave iothread out, or use virtio.", key,
 				bus))
+	}
+}
+
+// checkFits refuses attributes that libvirt or QEMU have not for such a device, or not on its bus.
+func (d diskModel) checkFits(key string, diags *diag.Diagnostics) {
+	for _, rule := range []struct {
+		name           string
+		value          attr.Value
+		devices, buses []string
+	}{
+		{"detect_zeroes", d.DetectZeroes, []string{domainxml.Fixed, domainxml.LUN}, nil},
+		{"iotune", d.IOTune, []string{domainxml.Fixed, domainxml.LUN}, nil},
+		{"queues", d.Queues, []string{domainxml.Fixed}, []string{"virtio"}},
+		{"rotation_rate", d.RotationRate, []string{domainxml.Fixed}, []string{"scsi", "sata", "ide"}},
+		{"wwn", d.WWN, []string{domainxml.Fixed, domainxml.CDROM}, []string{"scsi", "ide"}},
+	} {
+		device, bus := d.Device.ValueString(), d.Bus.ValueString()
+		fits := (device == "" || slices.Contains(rule.devices, device)) &&
+			(bus == "" || rule.buses == nil || slices.Contains(rule.buses, bus))
+		if fits || rule.value.IsNull() {
+			continue
+		}
+		is, can := "a "+device, "a "+strings.Join(rule.devices, " or a ")
+		if rule.buses != nil {
+			is, can = is+" on "+bus, can+" on "+strings.Join(rule.buses, ", ")
+		}
+		diags.AddAttributeError(diskPath(key).AtName(rule.name), "Not for such a device",
+			fmt.Sprintf("Disk %s is %s, and %s is for %s. Leave it out.", key, is, rule.name, can))
 	}
 }

@@ -25,6 +25,9 @@ func checkDisks(_ context.Context, m model, diags *diag.Diagnostics) {
 		if ok || disks[key].Volume.IsNull() || !disks[key].Cache.IsNull() {
 			checkIO(key, disks[key], v, diags)
 		}
+		if ok || !disks[key].Discard.IsNull() {
+			checkDetectZeroes(key, disks[key], v, diags)
+		}
 		if !ok || found.HasError() {
 			continue
 		}

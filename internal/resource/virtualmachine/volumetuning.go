@@ -25,6 +25,19 @@ func checkIO(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) 
 	}
 }
 
+// checkDetectZeroes refuses to discard zeroes where nothing is discarded: libvirt would only detect them.
+func checkDetectZeroes(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
+	discard := d.Discard.ValueString()
+	if d.Discard.IsNull() {
+		discard = domainxml.Disk{Volume: v, Device: d.Device.ValueString()}.Defaults().Discard
+	}
+	if d.DetectZeroes.ValueString() == unmap && !d.Discard.IsUnknown() && discard != unmap {
+		diags.AddAttributeError(diskPath(key).AtName("detect_zeroes"), "Zeroes that are not discarded",
+			fmt.Sprintf("Disk %s is to discard the zeroes that its guest writes, but not to discard. Add discard = %q, or use "+
+				"detect_zeroes = \"on\".", key, unmap))
+	}
+}
+
 // checkCache refuses a host cache for a volume that machines on other hosts write to.
 func checkCache(key string, d diskModel, v volume.Volume, diags *diag.Diagnostics) {
 	if cache := d.Cache.ValueString(); cache != "" && !isDirect(cache) && v.Images[0].AccessMode == volume.WriteShared {
