@@ -106,3 +106,37 @@ func TestVirtualMachine_RefusedChangeIsNotStored(t *testing.T) {
 		})
 	}
 }
+
+// Limits that QEMU refuses are not stored; those that the interrupted call may have set are.
+func TestVirtualMachine_RefusedLimitIsNotStored(t *testing.T) {
+	with := func(n uint64) domainxml.Machine {
+		return domainxml.Machine{
+			Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Metadata: domainxml.Metadata{Phase: domainxml.Ready},
+			Disks: map[string]domainxml.Disk{"data": {
+				Volume: volume.Volume{Images: []volume.Image{{Type: "file", Format: "raw", Name: "/data", AccessMode: volume.WriteExclusive}}},
+				Device: domainxml.Fixed, Bus: "virtio", Tuning: domainxml.Tuning{IOTune: domainxml.IOTune{0: n}},
+			}},
+		}
+	}
+	refused := errors.New("refused")
+	for want, err := range map[uint64]error{5: refused, 6: &host.UnreachableError{Err: refused}} {
+		text, failed := domainxml.Build(with(5))
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		h := &stubborn{oneDomain: oneDomain{stored: text}, live: text, err: err}
+		m := Manager{log: quiet, host: h}
+		live, failed := m.readLive(t.Context(), "")
+		if failed := errors.Join(failed, m.redefine(t.Context(), "", with(6))); failed != nil {
+			t.Fatal(failed)
+		}
+		if _, failed = m.limit(t.Context(), "", live, with(6)); !errors.Is(failed, refused) {
+			t.Fatalf("the refusal is lost: %v", failed)
+		}
+		_ = m.revert(t.Context(), "", with(5), with(6), failed)
+		is, failed := domainxml.Parse(h.stored)
+		if got := is.Disks["data"].IOTune[0]; failed != nil || got != want {
+			t.Errorf("%v: stored is %d, not %d: %v", err, got, want, failed)
+		}
+	}
+}
