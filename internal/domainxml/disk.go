@@ -172,7 +172,7 @@ func (m *Machine) Compare(live *Domain) error {
 		case ok && m.differs(d, i, is):
 			stored.Volume, stored.Conflicting = volume.Volume{}, true
 			m.Disks[key] = stored
-		case ok && isFixed(disk) && !IsDrive(stored.Device) && stored.IOTune != is.IOTune: // an update changes it live
+		case ok && isFixed(disk) && !IsDrive(stored.Device) && !stored.IOTune.same(is.IOTune): // an update changes it live
 			stored.IOTune = is.IOTune
 			m.Disks[key] = stored
 		case !ok && isFixed(disk) && !hasKey(disk):

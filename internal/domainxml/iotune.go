@@ -3,6 +3,7 @@ package domainxml
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 )
@@ -17,6 +18,16 @@ var IOTuneNames = [...]string{
 
 // IOTune are the limits of a disk; 0 is none.
 type IOTune [len(IOTuneNames)]uint64
+
+// same compares the effect of limits. A length of 1 is the default, which libvirt sets where one is taken out of a running domain.
+func (t IOTune) same(other IOTune) bool {
+	for n, name := range IOTuneNames {
+		if strings.HasSuffix(name, "_length") && t[n] <= 1 && other[n] <= 1 {
+			t[n] = other[n]
+		}
+	}
+	return t == other
+}
 
 func limits(e *libvirtxml.DomainDiskIOTune) [len(IOTuneNames)]*uint64 {
 	return [...]*uint64{
@@ -58,7 +69,7 @@ func (d *Domain) DisksToLimit(want Machine) (keys []string, targets map[string]s
 	for _, disk := range d.xml.Devices.Disks {
 		key := diskKey(disk)
 		intent, wanted := want.Disks[key]
-		if !wanted || disk.Target == nil || isDrive(disk) || IsDrive(intent.Device) || ioTuneOf(disk) == intent.IOTune {
+		if !wanted || disk.Target == nil || isDrive(disk) || IsDrive(intent.Device) || ioTuneOf(disk).same(intent.IOTune) {
 			continue
 		}
 		if is := parseDisk(disk, d.metadata.disk(key)); !is.Another(intent) || is.namesPool() {

@@ -59,3 +59,27 @@ func TestIOTune_KeepsGroup(t *testing.T) {
 		}
 	}
 }
+
+// libvirt shows the default length of bursts in a running domain from which another one was taken out.
+func TestIOTune_DefaultLengthIsNoDrift(t *testing.T) {
+	with := func(length uint64) Machine {
+		m := limitedTo(5)
+		disk := m.Disks["data"]
+		disk.IOTune[6], disk.IOTune[12] = 6, length
+		m.Disks["data"] = disk
+		return m
+	}
+	for length, drifts := range map[uint64]bool{0: false, 1: false, 2: true} {
+		is, err := Parse(build(t, with(0)))
+		live := domain(t, build(t, with(length)))
+		if err == nil {
+			err = is.Compare(live)
+		}
+		pending, failed := live.Pending(with(0))
+		keys, _ := live.DisksToLimit(with(0))
+		got := []bool{is.Disks["data"].IOTune[12] != 0, len(pending) > 0, len(keys) > 0}
+		if want := []bool{drifts, drifts, drifts}; err != nil || failed != nil || !cmp.Equal(got, want) {
+			t.Errorf("%d: drift, pending, limited are %v: %v, %v", length, got, err, failed)
+		}
+	}
+}

@@ -74,9 +74,12 @@ func liveDisks(d *libvirtxml.Domain) map[string]libvirtxml.DomainDisk {
 
 // isAs reports whether a running device matches want.
 func isAs(d libvirtxml.DomainDisk, want Disk) bool {
-	is := parseDisk(d, diskMetadata{})
+	is, tuning := parseDisk(d, diskMetadata{}), tuningOf(d)
+	if tuning.IOTune.same(want.IOTune) {
+		tuning.IOTune = want.IOTune
+	}
 	return is.Device == want.Device && is.Bus == want.Bus && is.BootOrder == want.BootOrder && is.Ephemeral == want.Ephemeral &&
-		opens(is, want) && !showsOtherAccess(d, want) && tuningOf(d) == want.withDefaults(hasKey(d)) &&
+		opens(is, want) && !showsOtherAccess(d, want) && tuning == want.withDefaults(hasKey(d)) &&
 		(want.Target == "" || want.Target == d.Target.Dev)
 }
 
