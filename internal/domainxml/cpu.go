@@ -2,8 +2,10 @@ package domainxml
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 )
@@ -23,6 +25,10 @@ type CPU struct {
 	Model string
 	// Topology is nil for libvirt's default, one socket per processor.
 	Topology *Topology
+	// Features are libvirt's policies, such as require, by the names of the processor's features.
+	Features map[string]string
+	// Pins are the processors of the host, such as 0-3,8, on which those of the guest run, by their numbers.
+	Pins map[uint]string
 	// Unknown is true for a running domain that shows a CPU model while the metadata do not record the configured one.
 	Unknown bool
 }
@@ -45,15 +51,24 @@ const unknownCPU = "unknown"
 // note is the configured CPU in one word, its model or its mode, as the metadata record it.
 func (c CPU) note() string { return cmp.Or(c.Model, c.Mode) }
 
+// featureNote are the configured features, as the metadata record them.
+func (c CPU) featureNote() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(c.Features)) {
+		all = append(all, name+"="+c.Features[name])
+	}
+	return strings.Join(all, " ")
+}
+
 // mayBe reports whether a running processor matches want, as far as that is known.
 func (c CPU) mayBe(want CPU) bool {
-	if !reflect.DeepEqual(c.Topology, want.Topology) {
+	if !reflect.DeepEqual(c.Topology, want.Topology) || !maps.EqualFunc(c.Pins, want.Pins, SameCPUs) {
 		return false
 	}
 	if c.Unknown {
 		return slices.Contains([]string{"", "host-model", CustomCPU}, want.Mode)
 	}
-	return c.Mode == want.Mode && c.Model == want.Model
+	return c.Mode == want.Mode && c.Model == want.Model && maps.Equal(c.Features, want.Features)
 }
 
 func (m Machine) maxVCPUs() uint { return cmp.Or(m.MaxVCPUs, m.VCPUs) }
@@ -78,9 +93,15 @@ func applyCPU(d *libvirtxml.Domain, m Machine) {
 			cpu.Model = &libvirtxml.DomainCPUModel{Value: m.CPU.Model}
 		}
 		if d.CPU != nil {
-			cpu.Topology, cpu.Numa = d.CPU.Topology, d.CPU.Numa
+			cpu.Topology, cpu.Numa, cpu.Cache, cpu.MaxPhysAddr = d.CPU.Topology, d.CPU.Numa, d.CPU.Cache, d.CPU.MaxPhysAddr
 		}
-		d.CPU = cpu
+		d.CPU, is.Features = cpu, nil
+	}
+	if !maps.Equal(is.Features, m.CPU.Features) {
+		applyFeatures(d, m.CPU.Features)
+	}
+	if !maps.EqualFunc(is.Pins, m.CPU.Pins, SameCPUs) {
+		applyPins(d, m.CPU.Pins)
 	}
 	if !reflect.DeepEqual(is.Topology, m.CPU.Topology) {
 		applyTopology(d, m.CPU.Topology)
@@ -98,6 +119,29 @@ func (d *Domain) Processor() (element, mode string, err error) {
 	}
 	element, err = d.xml.CPU.Marshal()
 	return element, cmp.Or(d.xml.CPU.Mode, CustomCPU), err
+}
+
+func applyFeatures(d *libvirtxml.Domain, features map[string]string) {
+	if d.CPU == nil {
+		d.CPU = &libvirtxml.DomainCPU{}
+	}
+	d.CPU.Features = nil
+	for _, name := range slices.Sorted(maps.Keys(features)) {
+		d.CPU.Features = append(d.CPU.Features, libvirtxml.DomainCPUFeature{Name: name, Policy: features[name]})
+	}
+}
+
+func applyPins(d *libvirtxml.Domain, pins map[uint]string) {
+	if d.CPUTune == nil {
+		d.CPUTune = &libvirtxml.DomainCPUTune{}
+	}
+	d.CPUTune.VCPUPin = nil
+	for _, n := range slices.Sorted(maps.Keys(pins)) {
+		d.CPUTune.VCPUPin = append(d.CPUTune.VCPUPin, libvirtxml.DomainCPUTuneVCPUPin{VCPU: n, CPUSet: pins[n]})
+	}
+	if reflect.DeepEqual(*d.CPUTune, libvirtxml.DomainCPUTune{}) {
+		d.CPUTune = nil
+	}
 }
 
 func applyTopology(d *libvirtxml.Domain, t *Topology) {
@@ -129,10 +173,17 @@ func vcpusOf(d *libvirtxml.Domain) (now, most uint) {
 }
 
 func cpuOf(d *libvirtxml.Domain, metadata machineMetadata) (is CPU) {
+	if d.CPUTune != nil && len(d.CPUTune.VCPUPin) > 0 {
+		is.Pins = map[uint]string{}
+		for _, pin := range d.CPUTune.VCPUPin {
+			is.Pins[pin.VCPU] = pin.CPUSet
+		}
+	}
 	c := d.CPU
 	if c == nil {
-		return CPU{}
+		return is
 	}
+	is.Features = featuresOf(c, metadata)
 	if t := c.Topology; t != nil {
 		is.Topology = &Topology{uint(t.Sockets), uint(cmp.Or(t.Dies, 1)) * uint(cmp.Or(t.Clusters, 1)), uint(t.Cores), uint(t.Threads)}
 	}
@@ -151,6 +202,25 @@ func cpuOf(d *libvirtxml.Domain, metadata machineMetadata) (is CPU) {
 		is.Mode, is.Model = CustomCPU, metadata.CPU
 	}
 	return is
+}
+
+// featuresOf are the configured features. libvirt shows all that a running domain has, with a model that it has computed.
+func featuresOf(c *libvirtxml.DomainCPU, metadata machineMetadata) map[string]string {
+	all := map[string]string{}
+	if c.Model != nil && c.Model.Fallback == "forbid" {
+		for _, f := range strings.Fields(metadata.CPUFeatures) {
+			name, policy, _ := strings.Cut(f, "=")
+			all[name] = policy
+		}
+	} else {
+		for _, f := range c.Features {
+			all[f.Name] = cmp.Or(f.Policy, "require")
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
 }
 
 // cpuDrift records processors that were unplugged from a running guest. More processors than are stored are no drift: they may be

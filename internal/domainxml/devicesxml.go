@@ -93,6 +93,9 @@ func addedAsXML(d *libvirtxml.Domain) (is func(device reflect.Value) bool) {
 func applyDevicesXML(d *libvirtxml.Domain, m Machine) {
 	var now Machine
 	_ = parseDevicesXML(d, metadataOf(d), &now)
+	if now.DevicesXML != "" && countXML(d) == 0 { // those of a domain that virtclaim has not defined
+		markFound(d)
+	}
 	if now.DevicesXML == m.DevicesXML && (m.DevicesXML != "" || countXML(d) == 0) {
 		return
 	}
@@ -120,6 +123,15 @@ func applyDevicesXML(d *libvirtxml.Domain, m Machine) {
 	})
 }
 
+// markFound gives the devices that were read as devices_xml the aliases of devices that were configured so.
+func markFound(d *libvirtxml.Domain) {
+	n := 0
+	foundAsXML{d}.at(func(device reflect.Value) {
+		device.FieldByName("Alias").Set(reflect.ValueOf(&libvirtxml.DomainAlias{Name: fmt.Sprint(xmlAlias, n)}))
+		n++
+	})
+}
+
 // countXML returns the number of devices of a domain that were configured as XML.
 func countXML(d *libvirtxml.Domain) (n int) {
 	isAdded := addedAsXML(d)
@@ -134,16 +146,24 @@ func countXML(d *libvirtxml.Domain) (n int) {
 	return n
 }
 
-// parseDevicesXML returns the text as configured, as long as the domain still has as many devices from it as the text defines.
+// parseDevicesXML returns the text as configured, as long as the domain still has as many devices from it as the text defines. Of a domain
+// that virtclaim has not defined, or not started, it is the text that its devices have.
 func parseDevicesXML(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
-	if metadata.DevicesXML == "" {
+	if metadata.DevicesXML == "" && metadata.Phase != "" {
 		return nil
+	}
+	count := countXML(d)
+	if count == 0 {
+		if found := (foundAsXML{d}).text(); metadata.Phase == "" || found == metadata.DevicesXML {
+			m.DevicesXML = found
+			return nil
+		}
 	}
 	var given node
 	if err := xml.Unmarshal([]byte("<devices>"+metadata.DevicesXML+"</devices>"), &given); err != nil {
 		return fmt.Errorf("read virtclaim's devices_xml in the metadata of domain %s: %w", d.Name, err)
 	}
-	if len(given.Children) == countXML(d) {
+	if len(given.Children) == count {
 		m.DevicesXML = metadata.DevicesXML
 	}
 	return nil

@@ -18,6 +18,9 @@ const known = "<sound/>, <input/>, <panic/>, <hub/>, <crypto/>, <controller/>, <
 
 // CheckDevices validates XML text of one or more device elements that are to be added to a domain.
 func CheckDevices(text string) error {
+	if len(text) > mostXML {
+		return fmt.Errorf("it has %d bytes, and may have %d", len(text), mostXML)
+	}
 	if err := checkTokens(text); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (d HostDevice) String() string {
 
 // Element is the device for devices_xml. A USB device is named by its address if it has one.
 func (d HostDevice) Element() string {
-	model, source := "", ""
+	var model, source string
 	switch {
 	case d.Kind == "pci":
 		var a [4]uint

@@ -41,6 +41,11 @@ func (d *Domain) LiveMetadata(want Machine, keys []string) (string, error) {
 	metadata, full := d.metadata, newMachineMetadata(want)
 	if metadata.Phase == "" {
 		metadata.CPU = unknownCPU
+		is, err := d.Machine()
+		if err != nil {
+			return "", err
+		}
+		metadata.DomainXML, metadata.DevicesXML = is.DomainXML, is.DevicesXML
 		metadata.Configured = allSettings() // all attributes of the running domain continue to be read
 	}
 	metadata.Metadata, metadata.UUID, metadata.Type = full.Metadata, d.xml.UUID, full.Type

@@ -65,11 +65,20 @@ type Machine struct {
 	DefaultVideo Video
 	RNG          *RNG
 	Watchdog     *Watchdog
-	Console      *Console
+	// Clock is nil for libvirt's default, UTC without timers.
+	Clock *Clock
+	// OnReboot and OnCrash are what libvirt does then; empty for its defaults, restart and destroy.
+	OnReboot, OnCrash string
+	// HyperV is true if a Windows guest gets the usual set of Hyper-V enlightenments.
+	HyperV        bool
+	MemoryBacking MemoryBacking
+	Console       *Console
 	// Filesystems are keyed by the name that the user gave them.
 	Filesystems map[string]Filesystem
 	// DevicesXML is libvirt's XML of further devices, as the user gave it.
 	DevicesXML string
+	// DomainXML is libvirt's XML of further elements of the domain, as the user gave it.
+	DomainXML string
 	// GuestAgent is true if there is a channel for QEMU's guest agent.
 	GuestAgent bool
 	// AgentPort is true if a running machine was started with that channel, AgentConnected if the guest has opened it.

@@ -72,6 +72,17 @@ func machines() map[string]Machine {
 			CPU:      CPU{Mode: CustomCPU, Model: "Haswell", Topology: &Topology{Sockets: 2, Dies: 1, Cores: 2, Threads: 2}},
 			Metadata: Metadata{Owner: "prod", Phase: Ready},
 		},
+		"settings": {
+			Name: "settings", VCPUs: 2, Memory: 131072, DomainType: "kvm", Disks: map[string]Disk{}, HyperV: true,
+			CPU: CPU{
+				Mode: "host-model", Features: map[string]string{"vmx": "disable", "aes": "require"}, Pins: map[uint]string{0: "2-3", 1: "4"},
+			},
+			Clock: &Clock{
+				Offset: "localtime", Timers: map[string]Timer{"hpet": {Present: "no"}, "rtc": {TickPolicy: "catchup"}, "hypervclock": {}},
+			},
+			MemoryBacking: MemoryBacking{HugePages: true, PageSize: 2048, Shared: true}, OnReboot: "destroy", OnCrash: "preserve",
+			Metadata: Metadata{Owner: "prod", Phase: Ready},
+		},
 		"host-model": {
 			Name: "host-model", VCPUs: 2, Memory: 131072, DomainType: "kvm", Disks: map[string]Disk{},
 			CPU:      CPU{Mode: "host-model"},

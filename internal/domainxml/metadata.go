@@ -67,6 +67,8 @@ type machineMetadata struct {
 	StoredType string `xml:"stored-type,attr,omitempty"`
 	// CPU is the configured CPU: libvirt replaces it with a computed one in the running domain.
 	CPU string `xml:"cpu,attr,omitempty"`
+	// CPUFeatures are the configured features of the CPU, for the same reason.
+	CPUFeatures string `xml:"cpu-features,attr,omitempty"`
 	// HotplugPorts is the configured number: libvirt adds more.
 	HotplugPorts *uint          `xml:"hotplug-ports,attr"`
 	Disks        []diskMetadata `xml:"disk"`
@@ -80,6 +82,9 @@ type machineMetadata struct {
 	Password *int64 `xml:"password-version"`
 	// DevicesXML is the text as configured.
 	DevicesXML string `xml:"devices-xml,omitempty"`
+	// DomainXML is the text as configured, StoredXML what libvirt has made of it; empty while that is not known.
+	DomainXML string `xml:"domain-xml,omitempty"`
+	StoredXML string `xml:"stored-xml,omitempty"`
 	// KeptState are kinds of state that libvirt may keep beside the domain's disks.
 	KeptState []string `xml:"kept-state"`
 }
@@ -123,7 +128,8 @@ func newMachineMetadata(of Machine) machineMetadata {
 			Key: key, Capacity: f.Volume.Capacity, Tentative: f.Tentative, Images: newImagesMetadata(f.Volume),
 		})
 	}
-	m.Configured, m.DevicesXML = of.configured(), of.DevicesXML
+	m.Configured, m.DevicesXML, m.DomainXML = of.configured(), of.DevicesXML, of.DomainXML
+	m.CPUFeatures = of.CPU.featureNote()
 	if of.Graphics != nil {
 		m.Password = of.Graphics.PasswordVersion
 	}
@@ -199,7 +205,7 @@ func applyMetadata(d *libvirtxml.Domain, m Machine, kept []string) error {
 	if stored := typeOf(d); m.Type != "" && !SameMachineType(m.Type, stored) {
 		metadata.StoredType = stored
 	}
-	metadata.Remaining = remainingDevices(d, m)
+	metadata.Remaining, metadata.StoredXML = remainingDevices(d, m), storedXML(d, m)
 	metadata.KeptState = slices.Concat(kept, keptState(d))
 	slices.Sort(metadata.KeptState)
 	metadata.KeptState = slices.Compact(metadata.KeptState)

@@ -30,6 +30,7 @@ func (d *Domain) pending(wires []liveInterface, is, want Machine) (pending []str
 	for _, p := range parts {
 		differs(p.name, p.same != nil && !p.same(is, want))
 	}
+	differs(domainXML.name, !d.startedWith(is, want))
 	all := liveDisks(d.xml)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		_, wanted := want.Disks[key]

@@ -101,16 +101,12 @@ func TestPreserve_StaysWithItsDevice(t *testing.T) {
 		gone    string
 	}{
 		"two of what is known once": {
-			devices: `<vsock model='virtio'><cid auto='yes' n='1'/></vsock><vsock model='virtio'><cid auto='yes' n='2'/></vsock>`,
-			is:      []string{`<cid auto="yes" n="1"></cid>`, `<vsock model='virtio'><cid auto='yes' n='2'/></vsock>`},
+			devices: `<pstore backend='virtio'><size unit='KiB' n='1'>8</size></pstore><pstore backend='virtio'><size unit='KiB' n='2'>8</size></pstore>`,
+			is:      []string{`<size unit="KiB" n="1">8</size>`, `<pstore backend='virtio'><size unit='KiB' n='2'>8</size></pstore>`},
 		},
 		"two of what is known once, with attributes": {
-			devices: `<vsock model='virtio' n='1'/><vsock model='virtio' n='2'/>`,
-			is:      []string{`<vsock model="virtio" n="1">`, `<vsock model='virtio' n='2'/>`},
-		},
-		"two of what is known once that differ": {
-			devices: `<vsock model='vhost' n='1'/><vsock model='virtio' n='2'/>`,
-			is:      []string{`<vsock model='vhost' n='1'/>`, `<vsock model="virtio" n="2">`},
+			devices: `<pstore backend='virtio' n='1'/><pstore backend='virtio' n='2'/>`,
+			is:      []string{`<pstore backend="virtio" n="1">`, `<pstore backend='virtio' n='2'/>`},
 		},
 		"one place on two buses": {
 			devices: scsi + cdrom, is: []string{`device="cdrom" lid="open">`, `device="disk" spin="up">`},

@@ -7,13 +7,15 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"libvirt.org/go/libvirtxml"
 )
 
 // modelled are the elements of a domain, and of its devices, that a Machine represents, or that libvirt adds to every domain by
 // itself.
 var modelled = []string{
 	"name", "uuid", "title", "description", "metadata", "memory", "currentMemory", "vcpu", "iothreads", "iothreadids", "resource", "os",
-	"features", "cpu", "clock", "on_poweroff", "on_reboot", "on_crash", "pm", "devices", "seclabel",
+	"features", "cpu", "cputune", "memoryBacking", "clock", "on_poweroff", "on_reboot", "on_crash", "devices", "seclabel",
 	"emulator", "disk", "controller", "filesystem", "interface", "input", "audio", "memballoon",
 }
 
@@ -25,12 +27,14 @@ func isSingle(name string) bool {
 // Unsupported returns the names, sorted, of the elements of a domain that neither a Machine nor libvirtxml represents. They are
 // preserved when a Machine is applied to the domain; changes of them are not detected.
 func (d *Domain) Unsupported() ([]string, error) {
-	devices := *d.xml.Devices
+	x, err := d.withoutTaken()
+	if err != nil {
+		return nil, err
+	}
+	devices := *x.Devices
 	devices.Consoles = withoutSerialTwin(devices.Consoles)
 	devices.Channels = slices.DeleteFunc(slices.Clone(devices.Channels), isAgentPort)
-	x := *d.xml
-	x.SysInfo = slices.DeleteFunc(slices.Clone(x.SysInfo), isOnlyRun)
-	count := elements(reflect.ValueOf(x))
+	count := elements(reflect.ValueOf(*x))
 	maps.Copy(count, elements(reflect.ValueOf(devices)))
 	var names []string
 	for name, n := range count {
@@ -46,6 +50,24 @@ func (d *Domain) Unsupported() ([]string, error) {
 	names = append(names, unknown...)
 	slices.Sort(names)
 	return slices.Compact(names), err
+}
+
+// withoutTaken is the domain without what domain_xml takes.
+func (d *Domain) withoutTaken() (*libvirtxml.Domain, error) {
+	x, err := Unmarshal(d.text) // it is changed
+	if err != nil {
+		return nil, err
+	}
+	x.SysInfo = slices.DeleteFunc(x.SysInfo, isOnlyRun)
+	all, err := parseElements(DomainElements)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range unitsOf(all) {
+		u.set(x, all, reflect.Zero(u.of(x, all).Type()))
+	}
+	markFound(x)
+	return x, nil
 }
 
 // elements counts the child elements of a libvirtxml structure by name. Attributes and devices that were configured as XML are not

@@ -18,14 +18,15 @@ func TestUnsupported_NamesElementsWithoutAttribute(t *testing.T) {
 			<memballoon model='virtio'/></devices></domain>`, nil},
 		"tuning and commands": {`<domain type='kvm' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'><name>a</name>
 			<cputune><shares>2</shares></cputune><numatune><memory mode='strict'/></numatune>
-			<qemu:commandline><qemu:arg value='-s'/></qemu:commandline></domain>`, []string{"cputune", "numatune", "qemu:commandline"}},
+			<qemu:commandline><qemu:arg value='-s'/></qemu:commandline></domain>`, []string{"qemu:commandline"}},
 		"devices": {
 			`<domain type='kvm'><name>a</name><devices><hostdev mode='subsystem' type='usb'/><hostdev mode='subsystem' type='usb'/>
-			<sound model='ich9'/><channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel></devices></domain>`,
-			[]string{"hostdev", "sound"},
+			<sound model='ich9'/><shmem name='a'/><channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel></devices>
+			</domain>`,
+			[]string{"shmem"},
 		},
 		"devices that were given as XML": {`<domain><seclabel type='none'/><devices><sound model='ich9'><alias name='ua-xml-0'/></sound></devices></domain>`, nil},
-		"a channel that is not the agent's": {`<domain><devices><channel type='spicevmc'><target type='virtio' name='com.redhat.spice.0'/></channel>
+		"a channel that is not the agent's": {`<domain><devices><channel type='pty'><target type='virtio' name='com.redhat.spice.0'/></channel>
 			</devices></domain>`, []string{"channel"}},
 		"what runs": {`<domain><sysinfo type='fwcfg'><entry name='opt/io.virtclaim/run'>e30=</entry></sysinfo></domain>`, nil},
 		"what runs, and more": {`<domain><sysinfo type='fwcfg'><entry name='opt/io.virtclaim/run'>e30=</entry>

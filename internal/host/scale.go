@@ -2,6 +2,9 @@ package host
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
@@ -50,4 +53,33 @@ func (h *Host) awaitMemory(ctx context.Context, id string, most time.Duration, t
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// PinVCPU has a processor of a running domain run on these processors of the host; the stored definition is not changed.
+func (h *Host) PinVCPU(ctx context.Context, id string, vcpu uint, cpus map[uint]bool) error {
+	bits := make([]byte, slices.Max(slices.Collect(maps.Keys(cpus)))/8+1)
+	for n := range cpus {
+		bits[n/8] |= 1 << (n % 8)
+	}
+	return domainDo(ctx, h, fmt.Sprintf("pin processor %d of domain", vcpu), id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainPinVcpuFlags(d, uint32(vcpu), bits, uint32(libvirt.DomainAffectLive))
+	})
+}
+
+// actions are libvirt's numbers of what is done when a guest reboots or panics.
+var actions = map[string]libvirt.DomainLifecycleAction{
+	"destroy": libvirt.DomainLifecycleActionDestroy, "restart": libvirt.DomainLifecycleActionRestart,
+	"preserve": libvirt.DomainLifecycleActionPreserve, "coredump-destroy": libvirt.DomainLifecycleActionCoredumpDestroy,
+	"coredump-restart": libvirt.DomainLifecycleActionCoredumpRestart,
+}
+
+// SetAction sets what is done when the guest of a running domain panics, or else reboots; the stored definition is not changed.
+func (h *Host) SetAction(ctx context.Context, id string, panics bool, action string) error {
+	on := libvirt.DomainLifecycleReboot
+	if panics {
+		on = libvirt.DomainLifecycleCrash
+	}
+	return domainDo(ctx, h, "set the action "+action+" of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		return l.DomainSetLifecycleAction(d, uint32(on), uint32(actions[action]), libvirt.DomainAffectLive)
+	})
 }

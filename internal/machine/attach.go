@@ -43,6 +43,9 @@ func (m Manager) attach(ctx context.Context, uuid string, stored, live *domainxm
 	if live, err = m.scale(ctx, uuid, live, want); err != nil {
 		return nil, nil, err
 	}
+	if live, err = m.tune(ctx, uuid, live, want); err != nil {
+		return nil, nil, err
+	}
 	if live, err = m.limit(ctx, uuid, live, want); err != nil {
 		return nil, nil, err
 	}

@@ -47,6 +47,8 @@ type Host interface {
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
 	SetLiveNames(ctx context.Context, uuid, title, description string) error
 	SetVCPUs(ctx context.Context, uuid string, n uint) error
+	PinVCPU(ctx context.Context, uuid string, vcpu uint, cpus map[uint]bool) error
+	SetAction(ctx context.Context, uuid string, panics bool, action string) error
 	SetMemory(ctx context.Context, uuid string, kib uint, there func(liveXML string) (bool, error)) error
 	MemoryChanges(ctx context.Context, uuid string, other func(liveXML string) (bool, error)) (bool, error)
 

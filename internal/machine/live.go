@@ -1,8 +1,11 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
@@ -89,4 +92,36 @@ func (m Manager) ignoreChangingMemory(ctx context.Context, uuid string, drift *d
 		drift.Memory = 0
 	}
 	return err
+}
+
+// tune pins the processors of the running domain, and sets what is done when its guest reboots or panics, as in want. It returns the domain
+// after that.
+func (m Manager) tune(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine) (*domainxml.Domain, error) {
+	is, err := live.Machine()
+	if err != nil {
+		return live, err
+	}
+	pins := live.PinsToSet(want)
+	if len(pins) == 0 && is.OnReboot == want.OnReboot && is.OnCrash == want.OnCrash {
+		return live, nil
+	}
+	for _, n := range slices.Sorted(maps.Keys(pins)) {
+		cpus, err := domainxml.CPUs(pins[n])
+		if err == nil {
+			err = m.host.PinVCPU(ctx, uuid, n, cpus)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if is.OnReboot != want.OnReboot {
+		err = m.host.SetAction(ctx, uuid, false, cmp.Or(want.OnReboot, domainxml.UsualOnReboot))
+	}
+	if is.OnCrash != want.OnCrash && err == nil {
+		err = m.host.SetAction(ctx, uuid, true, cmp.Or(want.OnCrash, domainxml.UsualOnCrash))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.readLive(ctx, uuid)
 }

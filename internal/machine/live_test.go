@@ -2,6 +2,8 @@ package machine
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -42,6 +44,51 @@ func TestScale_ChangingBalloonIsNotDrift(t *testing.T) {
 		}
 		if err != nil || got.Drift.Memory != c.want || len(got.Pending) != 0 {
 			t.Errorf("%s: %d KiB drifted and %v is pending, %v", name, got.Drift.Memory, got.Pending, err)
+		}
+	}
+}
+
+// tunable is a running domain, and notes what is set in it.
+type tunable struct {
+	busy
+	set []string
+}
+
+func (h *tunable) PinVCPU(_ context.Context, _ string, vcpu uint, cpus map[uint]bool) error {
+	h.set = append(h.set, fmt.Sprint(vcpu, cpus))
+	return nil
+}
+
+func (h *tunable) SetAction(_ context.Context, _ string, panics bool, action string) error {
+	h.set = append(h.set, fmt.Sprint(panics, action))
+	return nil
+}
+
+// Only what differs is set in the running domain; a processor that it does not have yet is pinned when it starts.
+func TestTune_SetsWhatDiffers(t *testing.T) {
+	is := domainxml.Machine{
+		Name: "web", VCPUs: 2, MaxVCPUs: 4, Memory: 1 << 20, DomainType: "qemu", Type: "pc", OnReboot: "destroy",
+		CPU: domainxml.CPU{Pins: map[uint]string{0: "1-2"}},
+	}
+	text, err := domainxml.Build(is)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := domainxml.Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := is
+	want.OnReboot, want.OnCrash = "", "preserve"
+	want.CPU.Pins = map[uint]string{0: "1,2", 1: "3", 3: "3"}
+	for _, c := range []struct {
+		want domainxml.Machine
+		set  []string
+	}{{is, nil}, {want, []string{"1 map[3:true]", "falserestart", "truepreserve"}}} {
+		h := &tunable{busy: busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, true}}}
+		m := Manager{log: quiet, host: h}
+		if _, err := m.tune(t.Context(), "", live, c.want); err != nil || !slices.Equal(h.set, c.set) {
+			t.Errorf("set is %q, %v", h.set, err)
 		}
 	}
 }

@@ -296,7 +296,7 @@ func (m Manager) reconcile(ctx context.Context, uuid string, at Observation, wan
 	if err := m.acquire(ctx, uuid, want, devicesToCheck(devices, want, starts)); err != nil {
 		return now, nil, m.revertDisks(ctx, uuid, was, want.RevertFolders(was, devices.folders), devices.disks, live != nil, err)
 	}
-	if !devices.isEmpty() {
+	if !devices.isEmpty() || was.DomainXML != want.DomainXML { // the second definition records what libvirt has made of that
 		if err := m.redefine(ctx, uuid, want); err != nil {
 			return now, nil, err
 		}

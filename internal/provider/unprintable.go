@@ -16,7 +16,7 @@ import (
 // texts are the attributes with several lines and any characters: for guests, or for people. XML's rules for description and devices_xml
 // are in their own validators.
 var texts = []string{
-	"description", "devices_xml", "user_data", "network_data", "meta_data",
+	"description", "devices_xml", "domain_xml", "user_data", "network_data", "meta_data",
 	"cluster_ca_certificate", "ca_certificate", "client_certificate", "command", "args", "env", "environment",
 }
 

@@ -27,7 +27,7 @@ var groups = []attributeGroup{
 	cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, interfacesGroup, runGroup, addressesGroup, guestAgentGroup, serialGroup,
 	namesGroup,
 	powerGroup, firmwareGroup, tpmGroup, graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup,
-	devicesXMLGroup,
+	devicesXMLGroup, clockGroup, lifecycleGroup, featuresGroup, memoryBackingGroup, domainXMLGroup,
 	pendingGroup, endpointsGroup, migrationGroup,
 }
 

@@ -169,6 +169,7 @@ resource "virtclaim_virtual_machine" "web" {
   tpm         = {}
   rng         = { source = "/dev/random" }
   filesystems = { files = { source = "/srv", driver = "9p" } }
+  devices_xml = "<sound model='ac97'/>"
 }
 `
 	config := resourceOnly + `

@@ -251,6 +251,51 @@ var changes = []change{
   watchdog = { model = "ib700" }`, second: `machine = { type = "pc", domain_type = "qemu" }
   watchdog = { model = "i6300esb" }`, without: `machine = { type = "pc", domain_type = "qemu" }
   watchdog = {}`, change: atStart, removal: atStart},
+	{
+		attribute: "clock.offset", first: `clock = { offset = "localtime" }`, second: `clock = { offset = "utc" }`, without: ``,
+		change: atStart, removal: atStart, more: "taken out, it is UTC",
+	},
+	{
+		attribute: "clock.timezone", first: `clock = { offset = "timezone", timezone = "Europe/Paris" }`,
+		second: `clock = { offset = "timezone", timezone = "Asia/Tokyo" }`, without: `clock = {}`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "clock.timers.*.present", first: `clock = { timers = { hpet = { present = true } } }`,
+		second: `clock = { timers = { hpet = { present = false } } }`, without: `clock = { timers = { hpet = {} } }`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "clock.timers.*.tickpolicy", first: `clock = { timers = { rtc = { tickpolicy = "catchup" } } }`,
+		second: `clock = { timers = { rtc = { tickpolicy = "delay" } } }`, without: `clock = { timers = { rtc = {} } }`, change: atStart, removal: atStart,
+	},
+	{attribute: "on_reboot", first: `on_reboot = "destroy"`, second: `on_reboot = "restart"`, change: live, removal: ours, more: "taken out, it is restart"},
+	{attribute: "on_crash", first: `on_crash = "restart"`, second: `on_crash = "preserve"`, change: live, removal: live},
+	{
+		attribute: "features.hyperv", change: atStart, removal: atStart, proof: []string{"TestAccVirtualMachine_DomainXML"},
+		more: "needs KVM",
+	},
+	{
+		attribute: "memory_backing.huge_pages", first: `memory_backing = { shared = true, huge_pages = false }`,
+		second: `memory_backing = { shared = true, huge_pages = true }`, without: `memory_backing = {}`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "memory_backing.huge_page_size", first: `memory_backing = {}`,
+		second: `memory_backing = { huge_pages = true, huge_page_size = "2Mi" }`, without: `memory_backing = { huge_pages = true }`,
+		change: atStart, removal: atStart,
+	},
+	{attribute: "memory_backing.shared", first: `memory_backing = { shared = true }`, second: `memory_backing = { shared = false }`, change: atStart, removal: atStart},
+	{
+		attribute: "domain_xml", first: `domain_xml = "<features><vmport state='off'/></features>"`,
+		second: `domain_xml = "<features><vmport state='on'/></features>"`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "cpu.features", first: `cpu = { vcpus = 1, model = "qemu64", features = { aes = "require" } }`,
+		second:  `cpu = { vcpus = 1, model = "qemu64", features = { aes = "disable" } }`,
+		without: `cpu = { vcpus = 1, model = "qemu64" }`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "cpu.pin", first: `cpu = { vcpus = 1, pin = { "0" = "0" } }`, second: `cpu = { vcpus = 1, pin = { "0" = "1" } }`,
+		without: `cpu = { vcpus = 1 }`, change: live, removal: atStart,
+	},
 	{attribute: "watchdog.action", first: `watchdog = { action = "none" }`, second: `watchdog = { action = "poweroff" }`, without: `watchdog = {}`, change: atStart, removal: atStart},
 	{attribute: "console.log_file", first: `console = { log_file = "/var/log/libvirt/one.log" }`, second: `console = { log_file = "/var/log/libvirt/two.log" }`, without: `console = {}`, change: atStart, removal: atStart},
 	{attribute: "devices_xml", first: `devices_xml = "<sound model='ac97'/>"`, second: `devices_xml = "<sound model='ich9'/>"`, change: atStart, removal: atStart},

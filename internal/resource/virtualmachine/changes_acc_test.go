@@ -88,7 +88,7 @@ resource "virtclaim_disk" "%[1]s-%[2]s" {
 	}
 	rest := map[string]string{
 		"host": `"host-a"`, "name": fmt.Sprintf("%q", name), "memory": `"32Mi"`, "machine": `{ type = "q35", domain_type = "qemu" }`,
-		"force_stop": "true", "timeouts": `{ delete = "20s" }`,
+		"force_stop": "true", "timeouts": `{ delete = "1m" }`,
 	}
 	if boots {
 		rest["memory"], rest["timeouts"] = `"128Mi"`, "null"

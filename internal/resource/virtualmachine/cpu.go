@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -29,6 +32,8 @@ type cpuModel struct {
 	Mode     types.String `tfsdk:"mode"`
 	Model    types.String `tfsdk:"model"`
 	Topology types.Object `tfsdk:"topology"`
+	Features types.Map    `tfsdk:"features"`
+	Pin      types.Map    `tfsdk:"pin"`
 }
 
 type topologyModel struct {
@@ -84,10 +89,27 @@ func cpuAttributes() map[string]schema.Attribute {
 			},
 		},
 	}
+	cpu.Attributes["features"] = schema.MapAttribute{
+		Optional: true, ElementType: types.StringType,
+		MarkdownDescription: "Features of the processor by their names, such as `{ aes = \"require\", hypervisor = \"disable\" }`: " +
+			"`require`, `disable`, `optional`, `force` or `forbid`. Needs a `mode`. Changes take effect at the next start.",
+		Validators: []validator.Map{
+			mapvalidator.SizeAtLeast(1),
+			mapvalidator.KeysAre(stringvalidator.RegexMatches(featureName, "must be a feature's name in libvirt")),
+			mapvalidator.ValueStringsAre(stringvalidator.OneOf("require", "disable", "optional", "force", "forbid")),
+		},
+	}
+	cpu.Attributes["pin"] = schema.MapAttribute{
+		Optional: true, ElementType: types.StringType,
+		MarkdownDescription: "Processors of the host on which virtual ones run, by their numbers, such as `{ \"0\" = \"2-3\", \"1\" = " +
+			"\"6,8\" }`. Others run on all. Changed live; one that is not pinned any more is free at the next start. The threads of " +
+			"QEMU itself are pinned in `domain_xml` (`<emulatorpin>`).",
+		Validators: []validator.Map{mapvalidator.SizeAtLeast(1)},
+	}
 	all := attributesOf(cpu.GetType())
 	cpu.Default = objectdefault.StaticValue(types.ObjectValueMust(all, map[string]attr.Value{
 		"vcpus": types.Int64Value(1), "max_vcpus": types.Int64Null(), "mode": types.StringNull(), "model": types.StringNull(),
-		"topology": types.ObjectNull(attributesOf(all["topology"])),
+		"topology": types.ObjectNull(attributesOf(all["topology"])), "features": noTexts, "pin": noTexts,
 	}))
 	return map[string]schema.Attribute{"cpu": cpu}
 }
@@ -108,6 +130,40 @@ func (m model) cpu(ctx context.Context, diags *diag.Diagnostics) (cpu cpuModel, 
 	}
 }
 
+// featureName matches the names of features in libvirt's processor maps.
+var featureName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
+
+var noTexts = types.MapNull(types.StringType)
+
+// texts are the known values of a map of strings; nil without any.
+func texts(m types.Map) (all map[string]string) {
+	for key, value := range m.Elements() {
+		if text, ok := value.(types.String); ok && isSet(text) {
+			if all == nil {
+				all = map[string]string{}
+			}
+			all[key] = text.ValueString()
+		}
+	}
+	return all
+}
+
+// checkPins refuses what names no processors, of the machine or of a host.
+func (c cpuModel) checkPins(diags *diag.Diagnostics) {
+	most := max(c.VCPUs.ValueInt64(), c.MaxVCPUs.ValueInt64())
+	for key, value := range texts(c.Pin) {
+		n, err := strconv.ParseUint(key, 10, 16)
+		known := !c.VCPUs.IsUnknown() && !c.MaxVCPUs.IsUnknown()
+		if err != nil || key != strconv.FormatUint(n, 10) || known && int64(n) >= most {
+			diags.AddAttributeError(cpuPath.AtName("pin"), "No such processor",
+				fmt.Sprintf("The machine has no processor %.20q: they have the numbers 0 to %d.", key, most-1))
+		}
+		if _, err := domainxml.CPUs(value); err != nil {
+			diags.AddAttributeError(cpuPath.AtName("pin"), "No processors of a host", fmt.Sprintf("Processor %.20s: %s.", key, err))
+		}
+	}
+}
+
 // checkCPU refuses contradictory processor attributes.
 func checkCPU(ctx context.Context, m model, diags *diag.Diagnostics) {
 	cpu, topology := m.cpu(ctx, diags)
@@ -120,6 +176,11 @@ func checkCPU(ctx context.Context, m model, diags *diag.Diagnostics) {
 	if topology != nil && vcpus != 0 && !cpu.MaxVCPUs.IsUnknown() && int64(topology.VCPUs()) != most {
 		diags.AddAttributeError(cpuPath.AtName("topology"), "A topology of another number of processors",
 			fmt.Sprintf("The topology has %d processors, and the machine up to %d. Both must be the same.", topology.VCPUs(), most))
+	}
+	cpu.checkPins(diags)
+	if len(texts(cpu.Features)) > 0 && cpu.Mode.IsNull() && cpu.Model.IsNull() {
+		diags.AddAttributeError(cpuPath.AtName("features"), "Features of no mode",
+			"libvirt takes features of a mode only. Set the mode, such as host-model, or a model.")
 	}
 	custom := cpu.Mode.ValueString() == domainxml.CustomCPU
 	if !cpu.Model.IsNull() && !cpu.Mode.IsNull() && !cpu.Mode.IsUnknown() && !custom {
@@ -138,6 +199,14 @@ func cpuIntent(ctx context.Context, m model, want *domainxml.Machine, diags *dia
 		want.MaxVCPUs = most
 	}
 	want.CPU = domainxml.CPU{Mode: cpu.Mode.ValueString(), Model: cpu.Model.ValueString(), Topology: topology}
+	want.CPU.Features = texts(cpu.Features)
+	for key, value := range texts(cpu.Pin) {
+		if want.CPU.Pins == nil {
+			want.CPU.Pins = map[uint]string{}
+		}
+		n, _ := strconv.ParseUint(key, 10, 16) // checkPins has
+		want.CPU.Pins[uint(n)] = value
+	}
 	if want.CPU.Model != "" {
 		want.CPU.Mode = domainxml.CustomCPU
 	}
@@ -155,10 +224,30 @@ func readCPU(m *model, is domainxml.Machine) {
 		mode = ""
 	}
 	topology, _ := was["topology"].(types.Object)
+	features, pins := map[string]attr.Value{}, map[string]attr.Value{}
+	for name, policy := range is.CPU.Features {
+		features[name] = types.StringValue(policy)
+	}
+	said := tfvalue.Fields[cpuModel](m.CPU).Pin
+	for n, cpus := range is.CPU.Pins {
+		key := strconv.FormatUint(uint64(n), 10)
+		if text := texts(said)[key]; domainxml.SameCPUs(text, cpus) {
+			cpus = text
+		}
+		pins[key] = types.StringValue(cpus)
+	}
 	m.CPU = types.ObjectValueMust(cpuTypes, map[string]attr.Value{
 		"vcpus": numberOrNull(now), "max_vcpus": numberOrNull(most), "mode": tfvalue.OrNull(mode),
 		"model": tfvalue.OrNull(is.CPU.Model), "topology": topologyObject(topology, is.CPU.Topology),
+		"features": textsOrNull(features), "pin": textsOrNull(pins),
 	})
+}
+
+func textsOrNull(all map[string]attr.Value) types.Map {
+	if len(all) == 0 {
+		return noTexts
+	}
+	return types.MapValueMust(types.StringType, all)
 }
 
 func isSaid(was map[string]attr.Value, name string) bool {

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
@@ -17,7 +18,7 @@ var devicesXMLGroup = attributeGroup{
 
 func devicesXMLAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"devices_xml": schema.StringAttribute{
-		Optional: true,
+		Optional: true, PlanModifiers: []planmodifier.String{sameXML{domainxml.CanonicalDevices}},
 		MarkdownDescription: "Devices that have no attribute here, such as `<sound>`, `<hostdev>`, `<input>` or `<panic>`: one or more " +
 			"elements as in libvirt's domain XML. Changing it replaces the devices of the previous text, and no others. Changes take " +
 			"effect at the next start. Only devices that open no file, storage or socket of the host are taken: `<sound>`, `<input>`, " +

@@ -16,7 +16,7 @@ func TestAccVirtualMachine_ImportWarnsOfUnsupported(t *testing.T) {
 	b := l.Hosts["host-b"]
 	if err := b.DefineXML(t.Context(), `<domain type='qemu'><name>by-hand</name><memory unit='MiB'>64</memory><vcpu>2</vcpu>
 		<os><type arch='x86_64' machine='q35'>hvm</type></os><features><acpi/></features><cputune><shares>2048</shares></cputune>
-		<devices><serial type='pty'/><sound model='ich9'/><hub type='usb'/></devices></domain>`); err != nil {
+		<devices><serial type='pty'/><sound model='ich9'/><shmem name='a'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem></devices></domain>`); err != nil {
 		t.Fatal(err)
 	}
 	acctest.Must(b.Virsh(t.Context(), "start", "by-hand"))(t)
@@ -29,10 +29,13 @@ resource "virtclaim_virtual_machine" "web" {
   cpu     = { vcpus = 2 }
   machine = { type = "q35", domain_type = "qemu" }
   serial  = {}
+
+  domain_xml  = "<cputune><shares>2048</shares></cputune>"
+  devices_xml = "<sound model='ich9'/>"
 }
 `)
 	out := cli.Must("import", "-no-color", "virtclaim_virtual_machine.web", "host-b/by-hand")
-	acctest.Contains(t, strings.Join(strings.Fields(out), " "), "Not all of the machine can be described here", "cputune, hub, sound.")
+	acctest.Contains(t, strings.Join(strings.Fields(out), " "), "Not all of the machine can be described here", "no attributes for: shmem.")
 	if out, err := cli.Run("plan", "-detailed-exitcode", "-no-color"); err != nil {
 		t.Errorf("the plan of what is there is not empty: %v\n%s", err, out)
 	}

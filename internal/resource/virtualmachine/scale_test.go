@@ -27,7 +27,7 @@ func TestScaled_InterruptedIsSeen(t *testing.T) {
 	} {
 		m := model{ForceStop: types.BoolValue(false), CPU: types.ObjectValueMust(cpuTypes, map[string]attr.Value{
 			"vcpus": numberOrNull(c.said), "max_vcpus": types.Int64Value(4), "mode": types.StringNull(), "model": types.StringNull(),
-			"topology": types.ObjectNull(topologyTypes),
+			"topology": types.ObjectNull(topologyTypes), "features": noTexts, "pin": noTexts,
 		})}
 		if c.said != 0 {
 			m.Memory = tfvalue.QuantityOfKiB(c.said << 20)
