@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -24,31 +25,78 @@ func TestContributing_NamedTestsExist(t *testing.T) {
 // inRows checks that each row of a page's tables names tests, and that they are there.
 func inRows(t *testing.T, page string) {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	test := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[[:word:]]+)[`/]")
 	var all []string
-	before := ""
-	for row := range strings.Lines(string(text)) {
-		isRow := strings.HasPrefix(before, "|") && strings.HasPrefix(row, "| ")
-		before = row
-		if !isRow {
-			continue
-		}
-		guards := test.FindAllStringSubmatch(row, -1)
+	for _, row := range rowsOf(t, page) {
+		guards := testsIn(row)
 		if len(guards) == 0 && !strings.Contains(row, "`make demo`") {
 			t.Errorf("%s: no test stands beside: %s", page, row)
 		}
-		for _, guard := range guards {
-			all = append(all, guard[1])
-		}
+		all = append(all, guards...)
 	}
 	if len(all) == 0 {
 		t.Errorf("the tables of %s are empty", page)
 	}
 	suite.Has(t, all...)
+}
+
+// rowsOf are the rows of a page's tables, without their heads.
+func rowsOf(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	before := ""
+	for row := range strings.Lines(string(text)) {
+		if strings.HasPrefix(before, "|") && strings.HasPrefix(row, "| ") {
+			rows = append(rows, row)
+		}
+		before = row
+	}
+	return rows
+}
+
+// testsIn are the tests that a row names.
+func testsIn(row string) (names []string) {
+	for _, name := range regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[[:word:]]+)[`/]").FindAllStringSubmatch(row, -1) {
+		names = append(names, name[1])
+	}
+	return names
+}
+
+// A feature that we say to have has a test, and the page's last line is the count of all.
+func TestContributing_PeersAreCounted(t *testing.T) {
+	const page = "docs/contributing/peers.md"
+	counts, seen := map[string]int{"yes": 0, "partly": 0, "XML": 0, "no": 0}, map[string]bool{}
+	var tests []string
+	rows := rowsOf(t, page)
+	for _, row := range rows {
+		cells := strings.Split(row, "|")
+		if len(cells) != 6 || seen[cells[2]] {
+			t.Fatalf("%s: a row has not four cells, or its feature is there twice: %s", page, row)
+		}
+		ours, named := strings.TrimSpace(cells[3]), testsIn(row)
+		if _, known := counts[ours]; !known {
+			t.Errorf("%s: a feature is yes, partly, XML or no: %s", page, row)
+		}
+		if ours == "yes" && len(named) == 0 {
+			t.Errorf("%s: no test stands beside: %s", page, row)
+		}
+		counts[ours]++
+		seen[cells[2]] = true
+		tests = append(tests, named...)
+	}
+	suite.Has(t, tests...)
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("%d rows: %d yes, %d partly, %d XML, %d no.",
+		len(rows), counts["yes"], counts["partly"], counts["XML"], counts["no"])
+	if len(rows) != 132 || !strings.HasSuffix(string(text), "\n\n"+want+"\n") {
+		t.Errorf("%s: it must have 132 rows, and its last line must be: %s", page, want)
+	}
 }
 
 // The pages on how to add something name files of the project.

@@ -73,11 +73,14 @@ func TestShards_EachPatternHasATest(t *testing.T) {
 	}
 }
 
-// The workflow of each night runs all shards.
+// The workflow of each night runs all shards, with Terraform and with OpenTofu.
 func TestShards_NightlyRunsAll(t *testing.T) {
 	workflow, err := os.ReadFile(filepath.Join("..", "..", "..", ".github", "workflows", "nightly.yml"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(string(workflow), "cli: [terraform, tofu]\n") {
+		t.Error("nightly.yml has not both terraform and tofu")
 	}
 	_, shards := known(t)
 	for _, name := range append(tiers(shards), "fuzz") {
