@@ -23,6 +23,9 @@ type Timer struct {
 	Present, TickPolicy string
 }
 
+// Offsets are those that a Clock has; one with another offset is left as it is.
+var Offsets = []string{utc, "localtime", "timezone"}
+
 // utc is the default offset.
 const utc = "utc"
 
@@ -46,7 +49,10 @@ func applyClock(d *libvirtxml.Domain, m Machine) {
 	if m.Clock != nil {
 		want = *m.Clock
 	}
-	d.Clock = &libvirtxml.DomainClock{Offset: cmp.Or(want.Offset, utc), TimeZone: want.TimeZone}
+	if offset := cmp.Or(want.Offset, utc); d.Clock == nil || d.Clock.Offset != offset {
+		d.Clock = &libvirtxml.DomainClock{Offset: offset}
+	}
+	d.Clock.TimeZone, d.Clock.Timer = want.TimeZone, nil
 	for _, t := range before {
 		if to, stays := want.Timers[t.Name]; stays {
 			t.Present, t.TickPolicy = to.Present, to.TickPolicy
@@ -62,10 +68,14 @@ func applyClock(d *libvirtxml.Domain, m Machine) {
 }
 
 func parseClock(d *libvirtxml.Domain, _ machineMetadata, m *Machine) error {
-	if d.Clock == nil || cmp.Or(d.Clock.Offset, utc) == utc && len(d.Clock.Timer) == 0 {
+	if d.Clock == nil {
 		return nil
 	}
-	m.Clock = &Clock{Offset: cmp.Or(d.Clock.Offset, utc), TimeZone: d.Clock.TimeZone}
+	offset := cmp.Or(d.Clock.Offset, utc)
+	if !slices.Contains(Offsets, offset) || offset == utc && len(d.Clock.Timer) == 0 {
+		return nil
+	}
+	m.Clock = &Clock{Offset: offset, TimeZone: d.Clock.TimeZone}
 	for _, t := range d.Clock.Timer {
 		if m.Clock.Timers == nil {
 			m.Clock.Timers = map[string]Timer{}

@@ -223,10 +223,15 @@ func featuresOf(c *libvirtxml.DomainCPU, metadata machineMetadata) map[string]st
 	return all
 }
 
-// cpuDrift records processors that were unplugged from a running guest. More processors than are stored are no drift: they may be
-// waiting for the next start, which removes them.
+// cpuDrift records processors that were unplugged from a running guest, or pinned elsewhere. More processors than are stored are no
+// drift: they may be waiting for the next start, which removes them.
 func cpuDrift(stored *Machine, live Machine) {
 	if live.VCPUs < stored.VCPUs && stored.VCPUs <= live.maxVCPUs() {
 		stored.Drift.VCPUs = live.VCPUs
+	}
+	for n, pin := range stored.CPU.Pins {
+		if n < live.VCPUs && !SameCPUs(live.CPU.Pins[n], pin) {
+			stored.Drift.Pins = live.CPU.Pins
+		}
 	}
 }

@@ -42,9 +42,9 @@ func CheckDevices(text string) error {
 		}
 		seen[name] = true
 		if !device.isKnown() {
-			return fmt.Errorf("<%s> is not, or not with these attributes, among the devices that it takes: %s. These open no storage, "+
-				"file or socket of the host. Most others have an attribute of their own, such as disks, serial or filesystems",
-				name, known)
+			return fmt.Errorf("<%.40s> is not, or not with these attributes, among the devices that it takes, which open no storage, "+
+				"file or socket of the host: see the documentation of devices_xml. Most others have an attribute of their own, such as "+
+				"disks", name)
 		}
 	}
 	list, err := parseDevices(text)
@@ -101,6 +101,8 @@ func checkElement(t xml.StartElement) error {
 			return errors.New("it has an <alias>, which virtclaim gives to devices: leave that out")
 		case seen[a.Name.Local]:
 			return fmt.Errorf("<%s> has the attribute %s twice", name, a.Name.Local)
+		case name == "driver" && a.Name.Local == "model":
+			return fmt.Errorf("<driver model=%q> names a module of the host's kernel: leave that out", a.Value)
 		case a.Value == agentPort:
 			return errors.New("the <channel> of the guest agent has an attribute of its own: use guest_agent")
 		case slices.Contains([]string{"path", "file", "dev", "evdev"}, a.Name.Local), strings.Contains(a.Value, "/"):

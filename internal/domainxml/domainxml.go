@@ -65,7 +65,7 @@ func (u unit) of(d, like *libvirtxml.Domain) reflect.Value {
 	case u.inner >= 0:
 		return field.Elem().Field(u.inner)
 	case field.Type() == reflect.TypeFor[[]libvirtxml.DomainSysInfo]():
-		return reflect.ValueOf(othersSysInfo(d))
+		return reflect.ValueOf(othersSysInfo(d, like))
 	case field.Type() == reflect.TypeFor[*libvirtxml.DomainMetadata]():
 		return reflect.ValueOf(othersMetadata(d, like))
 	}
@@ -77,7 +77,7 @@ func (u unit) set(d, like *libvirtxml.Domain, to reflect.Value) {
 	field := reflect.ValueOf(d).Elem().Field(u.outer)
 	switch value := to.Interface().(type) {
 	case []libvirtxml.DomainSysInfo:
-		setOthersSysInfo(d, value)
+		setOthersSysInfo(d, like, value)
 		return
 	case *libvirtxml.DomainMetadata:
 		setOthersMetadata(d, like, value)
@@ -134,6 +134,23 @@ func CanonicalXML(text string) string {
 	return render(d, d)
 }
 
+// NUMAMemory is the sum of the memory, in KiB, of the NUMA cells in a text of domain_xml: libvirt makes it the memory of the guest. It is
+// 0 if there are none, or a unit is not known.
+func NUMAMemory(text string) (sum uint) {
+	d, err := parseElements(text)
+	if err != nil || d.CPU == nil || d.CPU.Numa == nil {
+		return 0
+	}
+	for _, c := range d.CPU.Numa.Cell {
+		kib := map[string]uint{"": 1, "KiB": 1, "k": 1, "MiB": 1 << 10, "M": 1 << 10, "GiB": 1 << 20, "G": 1 << 20}
+		if kib[c.Unit] == 0 {
+			return 0
+		}
+		sum += c.Memory * kib[c.Unit]
+	}
+	return sum
+}
+
 // ownedUnits is a domain with the units that domain_xml owns in another one: those of the configured text, and all that can be configured
 // in a domain that virtclaim has not defined.
 func ownedUnits(d *libvirtxml.Domain, metadata machineMetadata) (*libvirtxml.Domain, error) {
@@ -141,10 +158,27 @@ func ownedUnits(d *libvirtxml.Domain, metadata machineMetadata) (*libvirtxml.Dom
 		return parseElements(metadata.DomainXML)
 	}
 	all, err := parseElements(DomainElements)
-	if err == nil && hasHyperV(d) {
+	if err != nil {
+		return all, err
+	}
+	if hasHyperV(d) {
 		all.Features.HyperV = nil
 	}
-	return all, err
+	leaveOut(all, d)
+	return all, nil
+}
+
+// leaveOut takes the units out of all whose elements in a domain are not taken as a configuration: they stay as they are.
+func leaveOut(all, d *libvirtxml.Domain) {
+	for _, u := range unitsOf(all) {
+		value, only := u.of(d, all), &libvirtxml.Domain{}
+		if value.IsZero() {
+			continue
+		}
+		if u.set(only, all, value); CheckDomain(render(only, only)) != nil {
+			u.set(all, all, reflect.Zero(value.Type()))
+		}
+	}
 }
 
 // applyDomainXML replaces the units of the earlier text by those of the new one. CheckDomain has validated it.
@@ -185,22 +219,29 @@ func parseDomainXML(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) 
 
 // storedXML is what libvirt has made of the text, to be recorded: known from the second definition on that has it.
 func storedXML(d *libvirtxml.Domain, m Machine) string {
-	switch before := metadataOf(d); {
-	case m.DomainXML == "" || before.DomainXML != m.DomainXML:
-		return ""
-	case before.StoredXML != "":
-		return before.StoredXML
-	}
+	before := metadataOf(d)
 	like, err := parseElements(m.DomainXML)
-	if err != nil {
+	if err != nil || m.DomainXML == "" || before.DomainXML != m.DomainXML {
 		return ""
 	}
-	return render(d, like)
+	now := render(d, like)
+	if before.StoredXML != "" && before.StoredXML != now && now == render(like, like) { // it was just written again
+		return ""
+	}
+	return now
 }
 
-// othersSysInfo are a domain's without what virtclaim itself gives to guests.
-func othersSysInfo(d *libvirtxml.Domain) (all []libvirtxml.DomainSysInfo) {
+// hasType reports whether a domain has such information of the type of s.
+func hasType(d *libvirtxml.Domain, s libvirtxml.DomainSysInfo) bool {
+	return slices.ContainsFunc(d.SysInfo, func(of libvirtxml.DomainSysInfo) bool { return (of.FWCfg == nil) == (s.FWCfg == nil) })
+}
+
+// othersSysInfo are a domain's of the types that like has, without what virtclaim itself gives to guests.
+func othersSysInfo(d, like *libvirtxml.Domain) (all []libvirtxml.DomainSysInfo) {
 	for _, s := range d.SysInfo {
+		if !hasType(like, s) {
+			continue
+		}
 		if s.FWCfg != nil {
 			s.FWCfg = &libvirtxml.DomainSysInfoFWCfg{Entry: slices.DeleteFunc(slices.Clone(s.FWCfg.Entry), isRun)}
 			if len(s.FWCfg.Entry) == 0 {
@@ -212,9 +253,9 @@ func othersSysInfo(d *libvirtxml.Domain) (all []libvirtxml.DomainSysInfo) {
 	return all
 }
 
-func setOthersSysInfo(d *libvirtxml.Domain, all []libvirtxml.DomainSysInfo) {
+func setOthersSysInfo(d, like *libvirtxml.Domain, all []libvirtxml.DomainSysInfo) {
 	run := runOf(d)
-	d.SysInfo = nil
+	d.SysInfo = slices.DeleteFunc(slices.Clone(d.SysInfo), func(s libvirtxml.DomainSysInfo) bool { return hasType(like, s) })
 	for _, s := range all {
 		if s.FWCfg != nil {
 			s.FWCfg = &libvirtxml.DomainSysInfoFWCfg{Entry: slices.Clone(s.FWCfg.Entry)}

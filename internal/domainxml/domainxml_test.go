@@ -116,3 +116,59 @@ func TestDomainXML_ExampleIsWhole(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What libvirt makes of the text is recorded once more after it was written again, so that a drift can always be repaired.
+func TestDomainXML_DriftIsRepairedAlsoAfterAnotherRendering(t *testing.T) {
+	m := withXML("<memtune><hard_limit unit='MiB'>64</hard_limit></memtune>")
+	libvirts := func(text string) string {
+		return strings.Replace(text, `<hard_limit unit="MiB">64<`, `<hard_limit unit="KiB">65536<`, 1)
+	}
+	text := libvirts(build(t, m))
+	for range 3 {
+		for range 2 { // an apply that changes it defines it twice
+			again, err := domain(t, text).Update(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = libvirts(again)
+		}
+		if is, err := Parse(text); err != nil || is.DomainXML != m.DomainXML {
+			t.Fatalf("read is %s, %v", is.DomainXML, err)
+		}
+		text = strings.Replace(text, ">65536</hard", ">70000</hard", 1)
+		if is, err := Parse(text); err != nil || is.DomainXML == m.DomainXML {
+			t.Fatalf("the drift is not seen, %v", err)
+		}
+	}
+}
+
+// What could not be given is not read, but stays, and is named; SMBIOS entries of others are no drift of a fw_cfg entry.
+func TestDomainXML_LeavesWhatIsNotTaken(t *testing.T) {
+	text := strings.Replace(build(t, withXML("")), ` phase="ready"`, "", 1)
+	text = strings.Replace(text, "<os>", `<blkiotune><weight>200</weight><device><path>/dev/sda</path><weight>300</weight></device></blkiotune>
+		<memtune><soft_limit unit="KiB">65536</soft_limit></memtune><on_poweroff>restart</on_poweroff><os>`, 1)
+	is, err := Parse(text)
+	if err != nil || strings.Contains(is.DomainXML, "blkiotune") || !strings.Contains(is.DomainXML, "soft_limit") {
+		t.Errorf("read is %s, %v", is.DomainXML, err)
+	}
+	names, err := domain(t, text).Unsupported()
+	if diff := cmp.Diff([]string{"blkiotune", "on_poweroff"}, names); err != nil || diff != "" {
+		t.Errorf("%v, named are (-want +got):\n%s", err, diff)
+	}
+	is.Metadata.Phase, is.DomainXML = Ready, ""
+	without, err := domain(t, text).Update(is)
+	if err != nil || !strings.Contains(without, "/dev/sda") || strings.Contains(without, "soft_limit") {
+		t.Errorf("without domain_xml it is %s, %v", without, err)
+	}
+	m := withXML(`<sysinfo type="fwcfg"><entry name="opt/a">b</entry></sysinfo>`)
+	smbios := `<sysinfo type="smbios"><system><entry name="family">x</entry></system></sysinfo><os>`
+	text = strings.Replace(build(t, m), "<os>", smbios, 1)
+	for range 2 {
+		if is, err := Parse(text); err != nil || is.DomainXML != m.DomainXML {
+			t.Errorf("read is %s, %v", is.DomainXML, err)
+		}
+		if text, err = domain(t, text).Update(m); err != nil || !strings.Contains(text, `name="family"`) {
+			t.Errorf("it lost the entry of others: %s, %v", text, err)
+		}
+	}
+}

@@ -108,6 +108,9 @@ func CheckDomain(text string) error {
 	if err := given.within(known, ""); err != nil {
 		return err
 	}
+	if err := given.checkEntries(false); err != nil {
+		return err
+	}
 	d, err := parseElements(text)
 	if err != nil {
 		return err
@@ -151,24 +154,44 @@ func checkNames(t xml.StartElement, inMetadata bool, depth int) error {
 	seen := map[xml.Name]bool{}
 	for _, a := range t.Attr {
 		if seen[a.Name] {
-			return fmt.Errorf("<%s> has the attribute %s twice", t.Name.Local, a.Name.Local)
+			return fmt.Errorf("<%.40s> has the attribute %.40s twice", t.Name.Local, a.Name.Local)
 		}
 		seen[a.Name] = true
 	}
 	switch space := t.Name.Space; {
 	case inMetadata && depth == 1 && (!strings.Contains(space, ":") || strings.HasPrefix(space, namespaces)):
-		return fmt.Errorf("<%s> of <metadata> needs an XML namespace of its own, that of the tool that reads it", t.Name.Local)
+		return fmt.Errorf("<%.40s> of <metadata> needs an XML namespace of its own, that of the tool that reads it", t.Name.Local)
 	case inMetadata && depth > 0:
 		return nil
 	case space != "":
-		return fmt.Errorf("<%s> has an XML namespace (%s), which only elements of <metadata> may have", t.Name.Local, space)
+		return fmt.Errorf("<%.40s> has an XML namespace (%.80s), which only elements of <metadata> may have", t.Name.Local, space)
 	}
 	for _, a := range t.Attr {
-		switch {
-		case a.Name.Space != "" || a.Name.Local == "xmlns":
-			return fmt.Errorf("<%s> has an attribute of an XML namespace (%s)", t.Name.Local, a.Name.Local)
-		case t.Name.Local == "entry" && strings.HasPrefix(a.Value, ownEntries):
-			return fmt.Errorf("the <entry> %.40q is one that virtclaim itself gives to guests", a.Value)
+		if a.Name.Space != "" || a.Name.Local == "xmlns" {
+			return fmt.Errorf("<%.40s> has an attribute of an XML namespace (%.40s)", t.Name.Local, a.Name.Local)
+		}
+	}
+	return nil
+}
+
+// checkEntries refuses entries of the fw_cfg device that are virtclaim's own, and those with a comma: libvirt passes it on as it is, and
+// QEMU takes what follows for another option, such as the file of the host with the entry's value. An empty <genid> is another one in each
+// definition.
+func (n node) checkEntries(inFWCfg bool) error {
+	name := n.attr("name")
+	switch text := strings.TrimSpace(n.Text); {
+	case n.XMLName.Local == "genid" && text == "":
+		return errors.New("<genid> has no value: give it a UUID, or it changes with each apply")
+	case !inFWCfg || n.XMLName.Local != "entry":
+	case strings.HasPrefix(name, ownEntries):
+		return fmt.Errorf("the <entry> %.40q is one that virtclaim itself gives to guests", name)
+	case strings.Contains(name+text, ","):
+		return fmt.Errorf("the <entry> %.40q of the fw_cfg device has a comma, with which QEMU begins another option: leave it out, as "+
+			"by encoding the value", name)
+	}
+	for _, c := range n.Children {
+		if err := c.checkEntries(n.XMLName.Local == "sysinfo" && n.attr("type") == "fwcfg"); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -181,17 +204,17 @@ func (n node) within(known node, at string) error {
 	}
 	for _, a := range n.Attrs {
 		if !known.hasAttr(a.Name.Local) {
-			return notTaken(at+"/@"+a.Name.Local, fmt.Sprintf("the attribute %s of <%s>", a.Name.Local, n.XMLName.Local))
+			return notTaken(at+"/@"+a.Name.Local, fmt.Sprintf("the attribute %.40s of <%.40s>", a.Name.Local, n.XMLName.Local))
 		}
 	}
 	if text := strings.TrimSpace(n.Text); text != "" && strings.TrimSpace(known.Text) == "" {
-		return fmt.Errorf("<%s> has the text %.40q, which it can't have", n.XMLName.Local, text)
+		return fmt.Errorf("<%.40s> has the text %.40q, which it can't have", n.XMLName.Local, text)
 	}
 	for _, c := range n.Children {
 		place := strings.TrimPrefix(at+"/"+c.XMLName.Local, "/")
 		example, ok := known.child(c)
 		if !ok {
-			return notTaken(place, "<"+strings.ReplaceAll(place, "/", "><")+">")
+			return notTaken(place, fmt.Sprintf("<%.80s>", strings.ReplaceAll(place, "/", "><")))
 		}
 		if err := c.within(example, place); err != nil {
 			return err

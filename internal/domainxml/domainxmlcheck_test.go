@@ -97,6 +97,10 @@ func TestCheckDomain_NamesTheAttribute(t *testing.T) {
 		`<on_poweroff>restart</on_poweroff>`: "<on_poweroff> is not among", `<idmap/>`: "<idmap> is not among", `<features>x</features>`: "the text",
 		`<sysinfo type="fwcfg"><entry name="opt/x" file="/x"/></sysinfo>`: "the attribute file", ``: "no element", `x`: "no element",
 		`<sysinfo type="fwcfg"><entry name="opt/io.virtclaim/run">x</entry></sysinfo>`: "virtclaim itself", `<genid>1</genid><genid>2</genid>`: "genid",
+		`<genid/>`: "no value",
+		`<sysinfo type="fwcfg"><entry name="opt/a">,file=/etc/shadow</entry></sysinfo>`: "has a comma", `<sysinfo type='fwcfg'><entry name='opt/a'>&#44;file=x</entry></sysinfo>`: "a comma",
+		`<sysinfo type="fwcfg"><entry name="opt/a,file=/etc/shadow">x</entry></sysinfo>`:            "has a comma",
+		`<sysinfo type="fwcfg"><entry name="opt/a"><![CDATA[,file=/etc/shadow]]></entry></sysinfo>`: "has a comma",
 		`<metadata><a/></metadata>`: "needs an XML namespace", `<metadata><v:machine xmlns:v="https://virtclaim.io/libvirt/domain/1"/></metadata>`: "needs an XML",
 		`<blkiotune><device><path>/dev/sda</path></device></blkiotune>`: "<blkiotune><device> is not", `<features><hyperv/></features><features/>`: "features",
 	} {

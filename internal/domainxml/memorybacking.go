@@ -15,11 +15,16 @@ type MemoryBacking struct {
 	Shared bool
 }
 
-// memoryBacking comes after filesystems, which share the memory if one of them is on virtiofs.
+// memoryBacking writes what differs. It comes after filesystems, which share the memory if one of them is on virtiofs.
 var memoryBacking = part{
 	name: "memory_backing", apply: applyMemoryBacking, parse: parseMemoryBacking,
 	settings: []setting{{"memory_backing.shared", func(m Machine) bool { return m.MemoryBacking.Shared }}},
-	same:     func(live, want Machine) bool { return live.MemoryBacking == want.MemoryBacking },
+	same: func(live, want Machine) bool {
+		for _, f := range want.Filesystems { // which share the memory
+			want.MemoryBacking.Shared = want.MemoryBacking.Shared || f.Driver == VirtioFS && live.MemoryBacking.Shared
+		}
+		return live.MemoryBacking == want.MemoryBacking
+	},
 }
 
 func applyMemoryBacking(d *libvirtxml.Domain, m Machine) {
@@ -34,22 +39,34 @@ func applyMemoryBacking(d *libvirtxml.Domain, m Machine) {
 		b = &libvirtxml.DomainMemoryBacking{}
 	}
 	hasFolders := slices.ContainsFunc(d.Devices.Filesystems, isVirtioFS)
-	b.MemoryHugePages, b.MemoryAccess, b.MemorySource = nil, nil, nil
-	if want.HugePages {
-		b.MemoryHugePages = &libvirtxml.DomainMemoryHugepages{}
-		if want.PageSize != 0 {
-			b.MemoryHugePages.Hugepages = []libvirtxml.DomainMemoryHugepage{{Size: want.PageSize, Unit: "KiB"}}
+	if was := now.MemoryBacking; was.HugePages != want.HugePages || was.PageSize != want.PageSize {
+		b.MemoryHugePages = want.hugePages()
+	}
+	if now.MemoryBacking.Shared && !want.Shared {
+		b.MemoryAccess = nil
+		if b.MemorySource != nil && b.MemorySource.Type == "memfd" {
+			b.MemorySource = nil
 		}
 	}
 	if want.Shared || hasFolders {
 		b.MemoryAccess = &libvirtxml.DomainMemoryAccess{Mode: "shared"}
-		if !want.HugePages {
+		if !want.HugePages && b.MemorySource == nil {
 			b.MemorySource = &libvirtxml.DomainMemorySource{Type: "memfd"}
 		}
 	}
 	if d.MemoryBacking = b; *b == (libvirtxml.DomainMemoryBacking{}) {
 		d.MemoryBacking = nil
 	}
+}
+
+func (b MemoryBacking) hugePages() *libvirtxml.DomainMemoryHugepages {
+	switch {
+	case !b.HugePages:
+		return nil
+	case b.PageSize == 0:
+		return &libvirtxml.DomainMemoryHugepages{}
+	}
+	return &libvirtxml.DomainMemoryHugepages{Hugepages: []libvirtxml.DomainMemoryHugepage{{Size: b.PageSize, Unit: "KiB"}}}
 }
 
 func parseMemoryBacking(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {

@@ -47,8 +47,8 @@ func (d *Domain) pending(wires []liveInterface, is, want Machine) (pending []str
 // because the next update corrects it.
 func (m Machine) driftsFrom(stored Machine) func(what string) bool {
 	drifts := map[string]bool{
-		title.name: m.Drift.Title != nil, description.name: m.Drift.Description != nil, vcpus.name: m.Drift.VCPUs != 0,
-		memory.name: m.Drift.Memory != 0,
+		title.name: m.Drift.Title != nil, description.name: m.Drift.Description != nil,
+		vcpus.name: m.Drift.VCPUs != 0 || m.Drift.Pins != nil, memory.name: m.Drift.Memory != 0,
 	}
 	for _, all := range []map[string]Disk{m.Disks, stored.Disks} {
 		for key := range all {

@@ -10,6 +10,8 @@ type Scale struct {
 
 // Drift are changes of a running machine that the stored definition does not have; 0 or nil is unchanged.
 type Drift struct {
+	// Pins are those of the processors.
+	Pins map[uint]string
 	Scale
 	Title, Description *string
 }

@@ -1,6 +1,7 @@
 package domainxml
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -66,7 +67,7 @@ func TestCompare_LiveTitleIsDrift(t *testing.T) {
 	if d := is.Drift; d.Title == nil || *d.Title != "" || d.Description == nil || *d.Description != "theirs" || is.Title != "mine" {
 		t.Errorf("%+v", d)
 	}
-	if err := live.Compare(domain(t, build(t, live))); err != nil || live.Drift != (Drift{}) {
+	if err := live.Compare(domain(t, build(t, live))); err != nil || !reflect.DeepEqual(live.Drift, Drift{}) {
 		t.Errorf("the same has drifted: %+v, %v", live.Drift, err)
 	}
 }

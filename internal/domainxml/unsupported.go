@@ -1,6 +1,7 @@
 package domainxml
 
 import (
+	"cmp"
 	"encoding/xml"
 	"maps"
 	"path"
@@ -46,10 +47,35 @@ func (d *Domain) Unsupported() ([]string, error) {
 			names = append(names, name)
 		}
 	}
+	names = append(names, unmodelled(d.xml)...)
 	unknown, err := unknownNames(d.xml, d.text)
 	names = append(names, unknown...)
 	slices.Sort(names)
 	return slices.Compact(names), err
+}
+
+// unmodelled are the names of settings that a Machine does not have, of elements that it has.
+func unmodelled(d *libvirtxml.Domain) (names []string) {
+	add := func(name string, is bool) {
+		if is {
+			names = append(names, name)
+		}
+	}
+	add("on_poweroff", d.OnPoweroff != "" && d.OnPoweroff != "destroy")
+	if b := d.MemoryBacking; b != nil {
+		pages := b.MemoryHugePages != nil && slices.ContainsFunc(b.MemoryHugePages.Hugepages,
+			func(p libvirtxml.DomainMemoryHugepage) bool { return p.Nodeset != "" })
+		add("hugepages of nodes", pages)
+		add("source of memoryBacking", b.MemorySource != nil && b.MemorySource.Type != "memfd")
+		add("access of memoryBacking", b.MemoryAccess != nil && b.MemoryAccess.Mode != "shared")
+	}
+	if c := d.Clock; c != nil {
+		add("adjustment of clock", c.Adjustment != "" || c.Basis != "" || c.Start != 0 || !slices.Contains(Offsets, cmp.Or(c.Offset, utc)))
+		add("settings of timers", slices.ContainsFunc(c.Timer, func(t libvirtxml.DomainTimer) bool {
+			return t.Track != "" || t.CatchUp != nil || t.Frequency != 0 || t.Mode != ""
+		}))
+	}
+	return names
 }
 
 // withoutTaken is the domain without what domain_xml takes.
@@ -63,6 +89,7 @@ func (d *Domain) withoutTaken() (*libvirtxml.Domain, error) {
 	if err != nil {
 		return nil, err
 	}
+	leaveOut(all, x)
 	for _, u := range unitsOf(all) {
 		u.set(x, all, reflect.Zero(u.of(x, all).Type()))
 	}

@@ -42,6 +42,15 @@ func (m Manager) revert(ctx context.Context, uuid string, was, want domainxml.Ma
 	if scale.VCPUs != 0 {
 		want.VCPUs, want.MaxVCPUs, want.CPU = was.VCPUs, was.MaxVCPUs, was.CPU
 	}
+	if len(live.PinsToSet(want)) > 0 {
+		want.CPU.Pins = was.CPU.Pins
+	}
+	if is.OnReboot != want.OnReboot {
+		want.OnReboot = was.OnReboot
+	}
+	if is.OnCrash != want.OnCrash {
+		want.OnCrash = was.OnCrash
+	}
 	if scale.Memory != 0 {
 		want.Memory, want.MaxMemory = was.Memory, was.MaxMemory
 	}

@@ -2,6 +2,7 @@ package virtualmachine
 
 import (
 	"context"
+	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -36,6 +37,9 @@ var (
 	timerNames = []string{"rtc", "pit", "hpet", "kvmclock", "hypervclock", "tsc", "armvtimer", "platform"}
 )
 
+// timeZone matches the names of the database, and no other path: QEMU opens the file of that name below the host's.
+var timeZone = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
+
 func clockAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"clock": schema.SingleNestedAttribute{
 		Optional: true,
@@ -45,10 +49,11 @@ func clockAttributes() map[string]schema.Attribute {
 			"offset": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString("utc"),
 				MarkdownDescription: "`utc` (default), `localtime` (of the host, as Windows expects it) or `timezone`.",
-				Validators:          []validator.String{stringvalidator.OneOf("utc", "localtime", "timezone")},
+				Validators:          []validator.String{stringvalidator.OneOf(domainxml.Offsets...)},
 			},
 			"timezone": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "Time zone of the offset `timezone`, such as `Europe/Paris`.", Validators: notEmpty,
+				Optional: true, MarkdownDescription: "Time zone of the offset `timezone`, such as `Europe/Paris`.",
+				Validators: []validator.String{stringvalidator.RegexMatches(timeZone, "must be a name of the time zone database")},
 			},
 			"timers": schema.MapNestedAttribute{
 				Optional:            true,

@@ -229,7 +229,11 @@ func readCPU(m *model, is domainxml.Machine) {
 		features[name] = types.StringValue(policy)
 	}
 	said := tfvalue.Fields[cpuModel](m.CPU).Pin
-	for n, cpus := range is.CPU.Pins {
+	pinned := is.CPU.Pins
+	if is.Drift.Pins != nil {
+		pinned = is.Drift.Pins
+	}
+	for n, cpus := range pinned {
 		key := strconv.FormatUint(uint64(n), 10)
 		if text := texts(said)[key]; domainxml.SameCPUs(text, cpus) {
 			cpus = text

@@ -2,6 +2,7 @@ package virtualmachine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -56,7 +57,19 @@ func checkDomainXML(_ context.Context, m model, diags *diag.Diagnostics) {
 	text := m.DomainXML.ValueString()
 	if err := domainxml.CheckDomain(text); err != nil {
 		diags.AddAttributeError(path.Root("domain_xml"), "Elements that can't be set", "Of domain_xml: "+err.Error()+".")
-	} else if tfvalue.Fields[featuresModel](m.Features).HyperV.ValueBool() && domainxml.SetsHyperV(text) {
+		return
+	}
+	most, err := m.Memory.KiB()
+	if !m.MaxMemory.IsNull() {
+		most, err = m.MaxMemory.KiB()
+	}
+	known := !m.Memory.IsUnknown() && !m.MaxMemory.IsUnknown() && err == nil
+	if sum := domainxml.NUMAMemory(text); known && sum != 0 && (most>>10 != sum>>10) {
+		diags.AddAttributeError(path.Root("domain_xml"), "NUMA cells of another size",
+			fmt.Sprintf("The cells in domain_xml have %d KiB, and the machine has %d (max_memory, or else memory). libvirt would take the "+
+				"sum of the cells. Make both the same.", sum, most))
+	}
+	if tfvalue.Fields[featuresModel](m.Features).HyperV.ValueBool() && domainxml.SetsHyperV(text) {
 		diags.AddAttributeError(path.Root("domain_xml"), "Two sets of enlightenments",
 			"Both domain_xml and features.hyperv set <hyperv>. Leave one of them out.")
 	}

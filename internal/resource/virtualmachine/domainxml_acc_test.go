@@ -72,16 +72,28 @@ func TestAccVirtualMachine_DomainXML(t *testing.T) {
 	acctest.Contains(t, virsh("dumpxml", "--inactive", "web"), "retries='8191'")
 	acctest.Contains(t, plan(t, cli), "No changes.")
 
+	virsh("vcpupin", "web", "1", "1", "--live")
+	acctest.Contains(t, plan(t, cli), `"1"`, `"1" -> "0-1"`)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Contains(t, virsh("vcpupin", "web", "--live"), " 1      0-1\n")
+	cli.Replace("main.tf", `"1" = "0-1"`, `"1" = "900"`)
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil {
+		t.Errorf("a pin to a processor that the host lacks is taken:\n%s", out)
+	}
+	if stored := virsh("dumpxml", "--inactive", "web"); strings.Contains(stored, "900") {
+		t.Errorf("it is stored:\n%s", stored)
+	}
+
 	write("6000")
 	acctest.Contains(t, strings.Join(strings.Fields(cli.Must("apply", "-auto-approve", "-no-color")), " "),
 		"takes effect at its next start", "domain_xml")
 	acctest.Contains(t, virsh("dumpxml", "web"), "retries='8191'")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 
-	cli.Write("main.tf", acctest.Provider(l, "tuned")+machine{log: console.Path(), more: "running = false\n  features = { hyperv = true }"}.hcl(l))
+	cli.Write("main.tf", acctest.Provider(l, "tuned")+machine{log: console.Path(), more: "running = false\n  features = { hyperv = true }\n  clock = { timers = { hypervclock = { present = true } } }"}.hcl(l))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	acctest.Contains(t, plan(t, cli), "No changes.")
-	acctest.Contains(t, virsh("domxml-to-native", "qemu-argv", "--domain", "web"), "hv-spinlocks=0x1fff", "hv-stimer-direct=on", "hv-ipi=on")
+	acctest.Contains(t, virsh("domxml-to-native", "qemu-argv", "--domain", "web"), "hv-spinlocks=0x1fff", "hv-stimer-direct=on", "hv-time=on", "hv-ipi=on")
 	cli.Replace("main.tf", "hyperv = true", "hyperv = false")
 	cli.Must("apply", "-auto-approve", "-no-color")
 	if out := virsh("domxml-to-native", "qemu-argv", "--domain", "web"); strings.Contains(out, "hv-") {

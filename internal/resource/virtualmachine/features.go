@@ -30,7 +30,8 @@ func featuresAttributes() map[string]schema.Attribute {
 				Optional: true,
 				MarkdownDescription: "The Hyper-V enlightenments that QEMU recommends for Windows guests: `relaxed`, `vapic`, " +
 					"`spinlocks`, `vpindex`, `runtime`, `synic`, `stimer` with `direct`, `reset`, `frequencies`, " +
-					"`tlbflush` and `ipi`. Another set is written in `domain_xml`. Needs KVM.",
+					"`tlbflush` and `ipi`. Another set is written in `domain_xml`. Needs KVM and the timer " +
+					"`hypervclock` of `clock`.",
 			},
 		},
 	}}
@@ -39,6 +40,14 @@ func featuresAttributes() map[string]schema.Attribute {
 // checkFeatures refuses what QEMU would not start.
 func checkFeatures(_ context.Context, m model, diags *diag.Diagnostics) {
 	hasHyperV := tfvalue.Fields[featuresModel](m.Features).HyperV.ValueBool()
+	timers := tfvalue.Fields[clockModel](m.Clock).Timers
+	timer := objects[timerModel](timers)["hypervclock"]
+	isUnknown := m.Clock.IsUnknown() || timers.IsUnknown() || timer.Present.IsUnknown()
+	if hasHyperV && !isUnknown && !timer.Present.ValueBool() {
+		diags.AddAttributeError(path.Root("clock"), "Enlightenments need the timer hypervclock",
+			"QEMU does not start a machine with features.hyperv without it. Set clock = { timers = { hypervclock = { present = true } } "+
+				"}, and for Windows offset = \"localtime\".")
+	}
 	if hasHyperV && m.Running.ValueBool() && m.machine().DomainType.ValueString() == "qemu" {
 		diags.AddAttributeError(path.Root("features").AtName("hyperv"), "Enlightenments need KVM",
 			"QEMU does not start an emulated machine (domain_type = \"qemu\") with them. Use kvm, or leave hyperv out.")
