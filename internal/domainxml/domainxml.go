@@ -113,7 +113,7 @@ func render(d, like *libvirtxml.Domain) string {
 		return ""
 	}
 	_, text, _ = strings.Cut(text, ">")
-	text, _, _ = strings.Cut(text, "</domain>")
+	text = text[:max(strings.LastIndex(text, "</domain>"), 0)] // metadata of others may have an element of that name
 	return strings.TrimSpace(strings.ReplaceAll(text, "\n  ", "\n"))
 }
 

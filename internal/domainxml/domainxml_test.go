@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const windows = `<metadata><osinfo:libosinfo xmlns:osinfo="http://libosinfo.org/xmlns/libvirt/domain/1.0"><osinfo:os id="http://microsoft.com/win/11"/></osinfo:libosinfo></metadata>
+const windows = `<metadata><osinfo:libosinfo xmlns:osinfo="http://libosinfo.org/xmlns/libvirt/domain/1.0"><osinfo:os id="http://microsoft.com/win/11"/></osinfo:libosinfo><domain xmlns="urn:example:note"><name>x</name></domain></metadata>
 <features><hyperv mode="custom"><relaxed state="on"/><spinlocks state="on" retries="4095"/></hyperv><vmport state="off"/></features>
 <cputune><shares>2048</shares><emulatorpin cpuset="0-1"/></cputune>
 <sysinfo type="fwcfg"><entry name="opt/com.example/token">a b</entry></sysinfo>

@@ -276,7 +276,7 @@ func TestCheckDevices_Volumes(t *testing.T) {
 		"zeroes that stay":           {on(disk, "virtio", of(device), zeroes(types.StringValue("ignore"))), "detect_zeroes", `Add discard = "unmap"`},
 		"zeroes that stay, to be":    {on(disk, "virtio", zeroes(types.StringValue("ignore"))), "detect_zeroes", `Add discard = "unmap"`},
 		"zeroes of what is to be":    {on(disk, "virtio", zeroes(none)), "", ""},
-		"zeroes, nobody knows":       {on(disk, "virtio", of(file), zeroes(types.StringUnknown())), "", ""},
+		"unknown detect_zeroes":      {on(disk, "virtio", of(file), zeroes(types.StringUnknown())), "", ""},
 
 		"an ephemeral file":        {on(disk, "virtio", of(file), ephemeral), "", ""},
 		"an ephemeral overlay":     {on(disk, "virtio", of(file, image("network", "iscsi", "raw", read)), ephemeral), "", ""},

@@ -92,7 +92,7 @@ func TestAccVirtualMachine_LimitedDisks(t *testing.T) {
 	apply()
 	throttled("data", ofAll...)
 
-	more := "\nmore = { volume = virtclaim_disk.more.volume, queues = 3 }" // no guest would let go of it
+	more := "\nmore = { volume = virtclaim_disk.more.volume, queues = 3 }" // unplugging it needs a guest
 	write(data("") + "\n" + ssd + more)
 	apply()
 	throttled("data", "unmap")
