@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -65,12 +66,35 @@ func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, poo
 	if v.Type != "file" {
 		return s, nil
 	}
+	if err := CheckStarts(domains, v.Path); err != nil {
+		return s, err
+	}
 	linked, err := of.byOtherPaths(ctx, opened)
 	if err == nil && len(linked) > 0 {
 		err = fmt.Errorf("the volume %s in storage pool %s: %w: %s. Take it out of that domain first (virsh detach-disk). If that is "+
 			"another file of the same name, give one of the two another name", name, pool, ErrLinked, strings.Join(linked, ", "))
 	}
 	return s, err
+}
+
+// CheckStarts is an error if a domain needs one of the files of its host to start. What runs has read it; only a transient domain has no
+// other definition.
+func CheckStarts(domains []domainxml.Definitions, paths ...string) error {
+	for _, d := range domains {
+		for _, is := range []*domainxml.Domain{d.Stored, d.Live, d.Saved} {
+			for _, path := range is.ReadAtStart() {
+				if slices.Contains(paths, path) {
+					return fmt.Errorf("domain %s reads it when it starts, and would not start without it. Give that another one, or "+
+						"remove it, first. One that is replaced needs a name_prefix and lifecycle { create_before_destroy = true }, so "+
+						"that machines change to the new one before the old one is deleted", d.Name)
+				}
+			}
+			if is != nil && is == d.Stored {
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // RemoveTransients removes the overlays of an ephemeral disk that libvirt has left, and returns their paths. While a domain runs, libvirt

@@ -119,3 +119,36 @@ func TestRemovable_DisksOfOthers(t *testing.T) {
 		})
 	}
 }
+
+func TestCheckStarts(t *testing.T) {
+	domain := func(file string) *domainxml.Domain {
+		text, err := domainxml.Build(domainxml.Machine{
+			Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Boot: &domainxml.Boot{Kernel: "/vmlinuz"},
+			FWCfg: map[string]string{"opt/a": file},
+		})
+		d, failed := domainxml.Read(text)
+		if err := errors.Join(err, failed); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	has, other := domain("/pool/a"), domain("/pool/b")
+	for name, c := range map[string]struct {
+		is      domainxml.Definitions
+		refused bool
+	}{
+		"stored":                            {domainxml.Definitions{Name: "web", Stored: has}, true},
+		"runs, and starts without it":       {domainxml.Definitions{Name: "web", Stored: other, Live: has}, false},
+		"runs without a definition":         {domainxml.Definitions{Name: "web", Live: has}, true},
+		"is off with another one":           {domainxml.Definitions{Name: "web", Stored: other}, false},
+		"runs without it, and will have it": {domainxml.Definitions{Name: "web", Stored: has, Live: other}, true},
+	} {
+		err := content.CheckStarts([]domainxml.Definitions{c.is}, "/pool/a")
+		if (err != nil) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if content.CheckStarts([]domainxml.Definitions{{Name: "web", Stored: has}}, "/initrd", "/vmlinuz") == nil {
+		t.Error("a kernel of a machine may be removed")
+	}
+}

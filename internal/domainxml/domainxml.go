@@ -243,7 +243,7 @@ func othersSysInfo(d, like *libvirtxml.Domain) (all []libvirtxml.DomainSysInfo) 
 			continue
 		}
 		if s.FWCfg != nil {
-			s.FWCfg = &libvirtxml.DomainSysInfoFWCfg{Entry: slices.DeleteFunc(slices.Clone(s.FWCfg.Entry), isRun)}
+			s.FWCfg = &libvirtxml.DomainSysInfoFWCfg{Entry: slices.DeleteFunc(slices.Clone(s.FWCfg.Entry), isAttributed)}
 			if len(s.FWCfg.Entry) == 0 {
 				continue
 			}
@@ -254,7 +254,7 @@ func othersSysInfo(d, like *libvirtxml.Domain) (all []libvirtxml.DomainSysInfo) 
 }
 
 func setOthersSysInfo(d, like *libvirtxml.Domain, all []libvirtxml.DomainSysInfo) {
-	run := runOf(d)
+	own := entriesOf(d, isAttributed)
 	d.SysInfo = slices.DeleteFunc(slices.Clone(d.SysInfo), func(s libvirtxml.DomainSysInfo) bool { return hasType(like, s) })
 	for _, s := range all {
 		if s.FWCfg != nil {
@@ -262,7 +262,7 @@ func setOthersSysInfo(d, like *libvirtxml.Domain, all []libvirtxml.DomainSysInfo
 		}
 		d.SysInfo = append(d.SysInfo, s)
 	}
-	applyRun(d, Machine{Run: run})
+	setEntries(d, isAttributed, own)
 }
 
 // metadataElement is one element of a domain's metadata.

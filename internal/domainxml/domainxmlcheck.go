@@ -71,7 +71,7 @@ var attributed = map[string]string{
 	"os/@firmware": "firmware", "os/firmware": "firmware", "os/loader": "firmware", "os/nvram": "firmware", "os/kernel": "boot.kernel",
 	"os/initrd": "boot.initrd", "os/cmdline": "boot.cmdline", "os/boot": "disks.<key>.boot_order", "features/smm": "firmware.secure_boot",
 	"cpu/@mode": "cpu.mode", "cpu/model": "cpu.model", "cpu/topology": "cpu.topology", "cpu/feature": "cpu.features", "clock": "clock",
-	"on_reboot": "on_reboot", "on_crash": "on_crash", "devices": "disks, interfaces and so on, or devices_xml",
+	"sysinfo/entry/@file": "fw_cfg", "on_reboot": "on_reboot", "on_crash": "on_crash", "devices": "disks, interfaces and so on, or devices_xml",
 }
 
 // mostXML is the greatest length of domain_xml, in bytes. The definition has it up to three times, and libvirt takes 4 MiB.

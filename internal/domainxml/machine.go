@@ -69,6 +69,8 @@ type Machine struct {
 	Clock *Clock
 	// OnReboot and OnCrash are what libvirt does then; empty for its defaults, restart and destroy.
 	OnReboot, OnCrash string
+	// FWCfg are paths of files of the host that the guest finds in QEMU's fw_cfg device, by the names of the entries.
+	FWCfg map[string]string
 	// HyperV is true if a Windows guest gets the usual set of Hyper-V enlightenments.
 	HyperV        bool
 	MemoryBacking MemoryBacking

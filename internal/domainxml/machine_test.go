@@ -81,6 +81,7 @@ func machines() map[string]Machine {
 				Offset: "localtime", Timers: map[string]Timer{"hpet": {Present: "no"}, "rtc": {TickPolicy: "catchup"}, "hypervclock": {}},
 			},
 			MemoryBacking: MemoryBacking{HugePages: true, PageSize: 2048, Shared: true}, OnReboot: "destroy", OnCrash: "preserve",
+			FWCfg:    map[string]string{"opt/com.coreos/config": "/pool/web.ign", "opt/b": "/pool/b"},
 			Metadata: Metadata{Owner: "prod", Phase: Ready},
 		},
 		"host-model": {

@@ -15,10 +15,14 @@ type Arrival struct {
 	Volumes map[string]volume.Volume
 	// Kernel and Initrd are paths of the files that it boots directly; empty for the same ones.
 	Kernel, Initrd string
+	// FWCfg are the files in QEMU's fw_cfg device; nil for the same ones.
+	FWCfg map[string]string
 }
 
 // IsEmpty reports whether the domain is the same on both hosts.
-func (a Arrival) IsEmpty() bool { return len(a.Volumes) == 0 && a.Kernel == "" && a.Initrd == "" }
+func (a Arrival) IsEmpty() bool {
+	return len(a.Volumes)+len(a.FWCfg) == 0 && a.Kernel == "" && a.Initrd == ""
+}
 
 // WithMove renders a definition with the record of a move, as it is on the other host.
 func (d *Domain) WithMove(is Move, there Arrival) (string, error) {
@@ -49,6 +53,9 @@ func (d *Domain) WithMove(is Move, there Arrival) (string, error) {
 	}
 	if there.Initrd != "" {
 		x.OS.Initrd = there.Initrd
+	}
+	if there.FWCfg != nil {
+		applyFWCfg(x, Machine{FWCfg: there.FWCfg})
 	}
 	return keepUnknown(x, d.text, x.Marshal)
 }

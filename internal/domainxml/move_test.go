@@ -59,6 +59,7 @@ func TestDomain_WithMoveOfDisks(t *testing.T) {
 	m := Machine{
 		Name: "web", UUID: "7d6c1f6e-5a3b-4f0a-9a53-0f8a5b1f2c3d", VCPUs: 1, Memory: 1 << 20, DomainType: "qemu",
 		Boot: &Boot{Kernel: "/a/kernel", Initrd: "/a/initrd"}, Metadata: Metadata{Phase: Ready},
+		FWCfg: map[string]string{"opt/a": "/a/web.ign"}, Run: "e30=",
 		Disks: map[string]Disk{
 			"root": {Volume: disk("a", "/a/root", "write-exclusive"), Device: Fixed, Bus: "virtio"},
 			"data": {Volume: disk("a", "/a/data", "write-exclusive"), Device: Fixed, Bus: "virtio"},
@@ -78,6 +79,7 @@ func TestDomain_WithMoveOfDisks(t *testing.T) {
 	}
 	there := Arrival{
 		Volumes: map[string]volume.Volume{"root": disk("b", "/b/root", "write-exclusive")}, Kernel: "/b/kernel", Initrd: "/b/initrd",
+		FWCfg: map[string]string{"opt/a": "/b/web.ign"},
 	}
 	move := Move{From: "a", To: "b", ID: "1"}
 	moved, err := d.WithMove(move, there)
@@ -92,6 +94,7 @@ func TestDomain_WithMoveOfDisks(t *testing.T) {
 	root.Volume = there.Volumes["root"]
 	before.Disks["root"], before.Metadata.Move = root, move
 	before.Boot = &Boot{Kernel: "/b/kernel", Initrd: "/b/initrd"}
+	before.FWCfg = there.FWCfg
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the machine there (-want +got):\n%s", diff)
 	}

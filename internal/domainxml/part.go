@@ -30,7 +30,7 @@ type setting struct {
 
 // parts are in the order in which they are applied: parts that evaluate the devices' boot order come after the devices.
 var parts = []part{
-	vcpus, memory, maxMemory, disks, interfaces, directBoot, run, serialPort, guestAgent, title, description, hotplugPorts,
+	vcpus, memory, maxMemory, disks, interfaces, directBoot, run, fwCfg, serialPort, guestAgent, title, description, hotplugPorts,
 	firmware, tpm, graphics, video, rng, watchdog, console, filesystems, devicesXML, memoryBacking, clock, onReboot, onCrash, hyperV,
 	domainXML,
 }

@@ -1,8 +1,6 @@
 package domainxml
 
 import (
-	"slices"
-
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
@@ -19,41 +17,18 @@ func applyRun(d *libvirtxml.Domain, m Machine) {
 	if m.Run == runOf(d) {
 		return
 	}
-	for n := range d.SysInfo {
-		if fw := d.SysInfo[n].FWCfg; fw != nil {
-			fw.Entry = slices.DeleteFunc(fw.Entry, isRun)
-		}
+	var entries []libvirtxml.DomainSysInfoEntry
+	if m.Run != "" {
+		entries = []libvirtxml.DomainSysInfoEntry{{Name: guestinit.ConfigEntry, Value: m.Run}}
 	}
-	d.SysInfo = slices.DeleteFunc(d.SysInfo, func(s libvirtxml.DomainSysInfo) bool { return s.FWCfg != nil && len(s.FWCfg.Entry) == 0 })
-	if m.Run == "" {
-		return
-	}
-	entry := libvirtxml.DomainSysInfoEntry{Name: guestinit.ConfigEntry, Value: m.Run}
-	for n := range d.SysInfo { // libvirt takes one element of each type
-		if fw := d.SysInfo[n].FWCfg; fw != nil {
-			fw.Entry = append(fw.Entry, entry)
-			return
-		}
-	}
-	d.SysInfo = append(d.SysInfo,
-		libvirtxml.DomainSysInfo{FWCfg: &libvirtxml.DomainSysInfoFWCfg{Entry: []libvirtxml.DomainSysInfoEntry{entry}}})
+	setEntries(d, isRun, entries)
 }
 
 func isRun(e libvirtxml.DomainSysInfoEntry) bool { return e.Name == guestinit.ConfigEntry }
 
-// isOnlyRun reports whether a fw_cfg device has nothing else.
-func isOnlyRun(s libvirtxml.DomainSysInfo) bool {
-	return s.FWCfg != nil && !slices.ContainsFunc(s.FWCfg.Entry, func(e libvirtxml.DomainSysInfoEntry) bool { return !isRun(e) })
-}
-
 func runOf(d *libvirtxml.Domain) string {
-	for _, s := range d.SysInfo {
-		if s.FWCfg == nil {
-			continue
-		}
-		if n := slices.IndexFunc(s.FWCfg.Entry, isRun); n >= 0 {
-			return s.FWCfg.Entry[n].Value
-		}
+	if entries := entriesOf(d, isRun); len(entries) > 0 {
+		return entries[0].Value
 	}
 	return ""
 }

@@ -84,7 +84,7 @@ func (d *Domain) withoutTaken() (*libvirtxml.Domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.SysInfo = slices.DeleteFunc(x.SysInfo, isOnlyRun)
+	setEntries(x, isAttributed, nil)
 	all, err := parseElements(DomainElements)
 	if err != nil {
 		return nil, err

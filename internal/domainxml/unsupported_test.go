@@ -30,7 +30,7 @@ func TestUnsupported_NamesElementsWithoutAttribute(t *testing.T) {
 			</devices></domain>`, []string{"channel"}},
 		"what runs": {`<domain><sysinfo type='fwcfg'><entry name='opt/io.virtclaim/run'>e30=</entry></sysinfo></domain>`, nil},
 		"what runs, and more": {`<domain><sysinfo type='fwcfg'><entry name='opt/io.virtclaim/run'>e30=</entry>
-			<entry name='opt/com.example/theirs'>x</entry></sysinfo></domain>`, []string{"sysinfo"}},
+			<entry name='opt/com.example/theirs'>x</entry><entry name='opt/a' file='/srv/a'/></sysinfo></domain>`, nil},
 		"a second one": {
 			`<domain><devices><serial type='pty'/><serial type='pty'/><graphics type='vnc'/></devices></domain>`,
 			[]string{"all but the first serial"},

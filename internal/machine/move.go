@@ -198,6 +198,9 @@ func (p pair) asThere(is domainxml.Machine) domainxml.Machine {
 	if is.Boot != nil && p.there.Kernel != "" {
 		is.Boot = &domainxml.Boot{Kernel: p.there.Kernel, Initrd: p.there.Initrd, Cmdline: is.Boot.Cmdline}
 	}
+	if p.there.FWCfg != nil {
+		is.FWCfg = p.there.FWCfg
+	}
 	return is
 }
 

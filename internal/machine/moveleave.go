@@ -74,6 +74,9 @@ func (p *pair) goes(is, want domainxml.Machine) (goes domainxml.Machine, stays [
 	if is.Boot != nil && want.Boot != nil && (is.Boot.Kernel != want.Boot.Kernel || is.Boot.Initrd != want.Boot.Initrd) {
 		p.there.Kernel, p.there.Initrd = want.Boot.Kernel, want.Boot.Initrd
 	}
+	if len(want.FWCfg) > 0 && !maps.Equal(is.FWCfg, want.FWCfg) {
+		p.there.FWCfg = want.FWCfg
+	}
 	for key, f := range is.Filesystems {
 		if _, wanted := want.Filesystems[key]; wanted {
 			goes.Filesystems[key] = f

@@ -127,17 +127,8 @@ func (r *kernel) remove(ctx context.Context, h *host.Host, m model, ids identiti
 	if err != nil {
 		return err
 	}
-	for _, d := range domains {
-		for _, is := range []*domainxml.Domain{d.Stored, d.Live, d.Saved} {
-			if k, i := is.BootFiles(); k != "" && k == kernelPath || i != "" && i == initrd {
-				return fmt.Errorf("domain %s boots it, and would not start without it. Give that another kernel, or remove it, first. A "+
-					"kernel that is replaced needs a name_prefix and lifecycle { create_before_destroy = true }, so that machines change "+
-					"to the new one before the old one is deleted", d.Name)
-			}
-			if is != nil && is == d.Stored {
-				break // what runs has read it; only a transient domain has no other definition
-			}
-		}
+	if err := content.CheckStarts(domains, kernelPath, initrd); err != nil {
+		return err
 	}
 	pool, name := m.Pool.ValueString(), m.Name.ValueString()
 	err = r.removeVolume(ctx, h, domains, pool, initrdName(name), ids.Initrd)

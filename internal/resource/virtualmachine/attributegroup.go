@@ -24,7 +24,7 @@ type attributeGroup struct {
 }
 
 var groups = []attributeGroup{
-	cpuGroup, memoryGroup, hardwareGroup, bootGroup, disksGroup, interfacesGroup, runGroup, addressesGroup, guestAgentGroup, serialGroup,
+	cpuGroup, memoryGroup, hardwareGroup, bootGroup, fwCfgGroup, disksGroup, interfacesGroup, runGroup, addressesGroup, guestAgentGroup, serialGroup,
 	namesGroup,
 	powerGroup, firmwareGroup, tpmGroup, graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup,
 	devicesXMLGroup, clockGroup, lifecycleGroup, featuresGroup, memoryBackingGroup, domainXMLGroup,

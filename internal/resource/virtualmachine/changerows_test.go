@@ -36,6 +36,9 @@ var changes = []change{
 		without: `boot = { kernel = "KERNEL" }`, change: atStart, removal: atStart,
 	},
 	{
+		attribute: "fw_cfg", first: `fw_cfg = { "opt/a" = "KERNEL" }`, second: `fw_cfg = { "opt/a" = "INITRD" }`, change: atStart, removal: atStart,
+	},
+	{
 		attribute: "serial.log_file", first: `serial = { log_file = "/var/log/libvirt/one.log" }`,
 		second: `serial = { log_file = "/var/log/libvirt/two.log" }`, without: `serial = {}`, change: atStart, removal: atStart,
 	},

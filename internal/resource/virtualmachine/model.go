@@ -21,6 +21,7 @@ type model struct {
 	Memory        tfvalue.Quantity `tfsdk:"memory"`
 	Machine       types.Object     `tfsdk:"machine"`
 	Boot          types.Object     `tfsdk:"boot"`
+	FWCfg         types.Map        `tfsdk:"fw_cfg"`
 	Run           types.Object     `tfsdk:"run"`
 	ExitCode      types.Int64      `tfsdk:"exit_code"`
 	Disks         types.Map        `tfsdk:"disks"`

@@ -1,0 +1,63 @@
+package virtualmachine
+
+import (
+	"context"
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+var fwCfgGroup = attributeGroup{attributes: fwCfgAttributes, intent: fwCfgIntent, read: readFWCfg}
+
+var (
+	// entryName is a name as libvirt and QEMU take it (docs/specs/fw_cfg in QEMU).
+	entryName = stringvalidator.RegexMatches(regexp.MustCompile(`^opt/[A-Za-z0-9][A-Za-z0-9._/-]{0,50}$`),
+		"must begin with opt/, and have letters, digits and . _ - / only, at most 55 in all")
+	// noComma holds because libvirt passes it on, and QEMU begins another option there.
+	noComma = stringvalidator.RegexMatches(regexp.MustCompile(`^[^,]*$`), "must have no comma, with which QEMU begins another option")
+)
+
+func fwCfgAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{"fw_cfg": schema.MapAttribute{
+		Optional: true, ElementType: types.StringType,
+		MarkdownDescription: "Files of the host that the guest finds in QEMU's fw_cfg device: their paths, by the names of the entries. The " +
+			"path of a `virtclaim_disk` is `volume.images[0].uri`. Ignition reads `opt/com.coreos/config` (Fedora CoreOS) or " +
+			"`opt/org.flatcar-linux/config` (Flatcar), from a disk with `source.ignition`. The host opens a file when the machine starts, " +
+			"so changes take effect at the next start, and a disk can't be removed while a machine names it.",
+		Validators: []validator.Map{
+			mapvalidator.SizeAtLeast(1),
+			mapvalidator.KeysAre(entryName, stringvalidator.NoneOf(guestinit.ConfigEntry)),
+			mapvalidator.ValueStringsAre(tfvalue.AbsolutePath(), noComma),
+		},
+	}}
+}
+
+func fwCfgIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
+	for name, file := range m.FWCfg.Elements() {
+		if want.FWCfg == nil {
+			want.FWCfg = map[string]string{}
+		}
+		want.FWCfg[name] = file.(types.String).ValueString()
+	}
+}
+
+func readFWCfg(m *model, is domainxml.Machine) {
+	m.FWCfg = types.MapNull(types.StringType)
+	files := map[string]attr.Value{}
+	for name, file := range is.FWCfg {
+		files[name] = types.StringValue(file)
+	}
+	if len(files) > 0 {
+		m.FWCfg = types.MapValueMust(types.StringType, files)
+	}
+}
