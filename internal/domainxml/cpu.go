@@ -29,6 +29,10 @@ type CPU struct {
 	Features map[string]string
 	// Pins are the processors of the host, such as 0-3,8, on which those of the guest run, by their numbers.
 	Pins map[uint]string
+	// EmulatorPin are those on which the threads of QEMU itself run; empty for all.
+	EmulatorPin string
+	// Shares is the machine's weight, and Quota the time in microseconds that each processor gets in a Period; 0 for the host's default.
+	Shares, Period, Quota uint
 	// Unknown is true for a running domain that shows a CPU model while the metadata do not record the configured one.
 	Unknown bool
 }
@@ -68,6 +72,9 @@ func (c CPU) mayBe(want CPU) bool {
 	if c.Unknown {
 		return slices.Contains([]string{"", "host-model", CustomCPU}, want.Mode)
 	}
+	if !SameCPUs(c.EmulatorPin, want.EmulatorPin) || c.Shares != want.Shares || c.Period != want.Period || c.Quota != want.Quota {
+		return false
+	}
 	return c.Mode == want.Mode && c.Model == want.Model && maps.Equal(c.Features, want.Features)
 }
 
@@ -100,9 +107,7 @@ func applyCPU(d *libvirtxml.Domain, m Machine) {
 	if !maps.Equal(is.Features, m.CPU.Features) {
 		applyFeatures(d, m.CPU.Features)
 	}
-	if !maps.EqualFunc(is.Pins, m.CPU.Pins, SameCPUs) {
-		applyPins(d, m.CPU.Pins)
-	}
+	applyTune(d, is, m.CPU)
 	if !reflect.DeepEqual(is.Topology, m.CPU.Topology) {
 		applyTopology(d, m.CPU.Topology)
 	}
@@ -131,16 +136,64 @@ func applyFeatures(d *libvirtxml.Domain, features map[string]string) {
 	}
 }
 
-func applyPins(d *libvirtxml.Domain, pins map[uint]string) {
-	if d.CPUTune == nil {
-		d.CPUTune = &libvirtxml.DomainCPUTune{}
+// applyTune writes what differs.
+func applyTune(d *libvirtxml.Domain, is, want CPU) {
+	var t libvirtxml.DomainCPUTune
+	if d.CPUTune != nil {
+		t = *d.CPUTune
 	}
-	d.CPUTune.VCPUPin = nil
-	for _, n := range slices.Sorted(maps.Keys(pins)) {
-		d.CPUTune.VCPUPin = append(d.CPUTune.VCPUPin, libvirtxml.DomainCPUTuneVCPUPin{VCPU: n, CPUSet: pins[n]})
+	if !maps.EqualFunc(is.Pins, want.Pins, SameCPUs) {
+		t.VCPUPin = nil
+		for _, n := range slices.Sorted(maps.Keys(want.Pins)) {
+			t.VCPUPin = append(t.VCPUPin, libvirtxml.DomainCPUTuneVCPUPin{VCPU: n, CPUSet: want.Pins[n]})
+		}
 	}
-	if reflect.DeepEqual(*d.CPUTune, libvirtxml.DomainCPUTune{}) {
+	if !SameCPUs(is.EmulatorPin, want.EmulatorPin) {
+		t.EmulatorPin = orNil(libvirtxml.DomainCPUTuneEmulatorPin{CPUSet: want.EmulatorPin})
+	}
+	if is.Shares != want.Shares {
+		t.Shares = orNil(libvirtxml.DomainCPUTuneShares{Value: want.Shares})
+	}
+	if is.Period != want.Period {
+		t.Period = orNil(libvirtxml.DomainCPUTunePeriod{Value: uint64(want.Period)})
+	}
+	if is.Quota != want.Quota {
+		t.Quota = orNil(libvirtxml.DomainCPUTuneQuota{Value: int64(want.Quota)})
+	}
+	if d.CPUTune = &t; reflect.DeepEqual(t, libvirtxml.DomainCPUTune{}) {
 		d.CPUTune = nil
+	}
+}
+
+func orNil[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+// readTune reads what applyTune writes. A negative quota is none.
+func (c *CPU) readTune(t *libvirtxml.DomainCPUTune) {
+	if t == nil {
+		return
+	}
+	for _, pin := range t.VCPUPin {
+		if c.Pins == nil {
+			c.Pins = map[uint]string{}
+		}
+		c.Pins[pin.VCPU] = pin.CPUSet
+	}
+	if t.EmulatorPin != nil {
+		c.EmulatorPin = t.EmulatorPin.CPUSet
+	}
+	if t.Shares != nil {
+		c.Shares = t.Shares.Value
+	}
+	if t.Period != nil {
+		c.Period = uint(t.Period.Value)
+	}
+	if t.Quota != nil {
+		c.Quota = uint(max(t.Quota.Value, 0))
 	}
 }
 
@@ -173,12 +226,7 @@ func vcpusOf(d *libvirtxml.Domain) (now, most uint) {
 }
 
 func cpuOf(d *libvirtxml.Domain, metadata machineMetadata) (is CPU) {
-	if d.CPUTune != nil && len(d.CPUTune.VCPUPin) > 0 {
-		is.Pins = map[uint]string{}
-		for _, pin := range d.CPUTune.VCPUPin {
-			is.Pins[pin.VCPU] = pin.CPUSet
-		}
-	}
+	is.readTune(d.CPUTune)
 	c := d.CPU
 	if c == nil {
 		return is

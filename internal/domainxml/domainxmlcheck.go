@@ -19,10 +19,10 @@ const DomainElements = `<genid>#</genid><metadata/>
  <swap_hard_limit unit=''>1</swap_hard_limit></memtune>
 <memoryBacking><nosharepages/><locked/><allocation mode='' threads='1'/><discard/></memoryBacking>
 <defaultiothread thread_pool_min='1' thread_pool_max='1'/>
-<cputune><shares>1</shares><period>1</period><quota>1</quota><global_period>1</global_period>
+<cputune><global_period>1</global_period>
   <global_quota>1</global_quota>
  <emulator_period>1</emulator_period><emulator_quota>1</emulator_quota><iothread_period>1</iothread_period>
- <iothread_quota>1</iothread_quota><emulatorpin cpuset=''/><iothreadpin iothread='1' cpuset=''/>
+ <iothread_quota>1</iothread_quota><iothreadpin iothread='1' cpuset=''/>
  <vcpusched vcpus='' scheduler='' priority='1'/><emulatorsched scheduler='' priority='1'/>
  <iothreadsched iothreads='' scheduler='' priority='1'/>
  <cachetune vcpus='' id=''><cache id='1' level='1' type='' size='1' unit=''/><monitor level='1' vcpus=''/>
@@ -66,7 +66,8 @@ const DomainElements = `<genid>#</genid><metadata/>
 var attributed = map[string]string{
 	"name": "name", "title": "title", "description": "description", "memory": "memory", "currentMemory": "memory",
 	"maxMemory": "max_memory", "vcpu": "cpu.vcpus", "vcpus": "cpu.vcpus", "iothreads": "disks.<key>.iothread",
-	"iothreadids": "disks.<key>.iothread", "cputune/vcpupin": "cpu.pin", "memoryBacking/hugepages": "memory_backing.huge_pages",
+	"iothreadids": "disks.<key>.iothread", "cputune/vcpupin": "cpu.pin", "cputune/emulatorpin": "cpu.emulator_pin",
+	"cputune/shares": "cpu.shares", "cputune/period": "cpu.period", "cputune/quota": "cpu.quota", "memoryBacking/hugepages": "memory_backing.huge_pages",
 	"memoryBacking/access": "memory_backing.shared", "memoryBacking/source": "memory_backing.shared", "os/type": "machine",
 	"os/@firmware": "firmware", "os/firmware": "firmware", "os/loader": "firmware", "os/nvram": "firmware", "os/kernel": "boot.kernel",
 	"os/initrd": "boot.initrd", "os/cmdline": "boot.cmdline", "os/boot": "disks.<key>.boot_order", "features/smm": "firmware.secure_boot",

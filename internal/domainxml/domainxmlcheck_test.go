@@ -91,7 +91,8 @@ func TestCheckDomain_RefusesWhatOpensSomethingOfTheHost(t *testing.T) {
 func TestCheckDomain_NamesTheAttribute(t *testing.T) {
 	for text, want := range map[string]string{
 		`<memory>1</memory>`: "use memory", `<cpu mode="host-model"/>`: "use cpu.mode", `<cpu><feature name="aes"/></cpu>`: "use cpu.features",
-		`<cputune><vcpupin vcpu="0" cpuset="1"/></cputune>`: "use cpu.pin", `<os><loader>x</loader></os>`: "use firmware",
+		`<cputune><vcpupin vcpu="0" cpuset="1"/></cputune>`: "use cpu.pin", `<cputune><shares>1</shares></cputune>`: "use cpu.shares",
+		`<sysinfo type="fwcfg"><entry name="opt/a" file="/etc/passwd"/></sysinfo>`: "use fw_cfg", `<os><loader>x</loader></os>`: "use firmware",
 		`<clock offset="utc"/>`: "use clock", `<memoryBacking><hugepages/></memoryBacking>`: "use memory_backing.huge_pages",
 		`<devices/>`: "or devices_xml", `<on_crash>destroy</on_crash>`: "use on_crash", `<os firmware="efi"/>`: "use firmware",
 		`<on_poweroff>restart</on_poweroff>`: "<on_poweroff> is not among", `<idmap/>`: "<idmap> is not among", `<features>x</features>`: "the text",

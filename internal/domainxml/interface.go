@@ -37,10 +37,17 @@ type Interface struct {
 	VLAN *VLAN
 	// VirtualPort identifies the interface to a switch other than the kernel's bridge; nil for none.
 	VirtualPort *VirtualPort
-	// Queues are the pairs of queues of a virtio device; 0 is libvirt's default, one.
-	Queues uint
+	Driver      InterfaceDriver
 	// Inbound and Outbound limit what the guest receives and sends; an average of 0 is no limit.
 	Inbound, Outbound Bandwidth
+}
+
+// InterfaceDriver are the options of a virtio device; what is empty or 0 is the default of libvirt or QEMU.
+type InterfaceDriver struct {
+	// Name is vhost or qemu: the host's kernel, or QEMU, moves the packets.
+	Name string
+	// Queues are pairs of queues, and RXQueueSize how many received packets one has.
+	Queues, RXQueueSize uint
 }
 
 // Bandwidth is a limit: Average and Peak in KiB/s, Burst in KiB.
@@ -169,11 +176,11 @@ func applyInterface(i *libvirtxml.DomainInterface, key string, want Interface) {
 	if !is.VirtualPort.has(want.VirtualPort) {
 		i.VirtualPort = want.VirtualPort.element()
 	}
-	if is.Queues != want.Queues {
+	if is.Driver != want.Driver {
 		if i.Driver == nil {
 			i.Driver = &libvirtxml.DomainInterfaceDriver{}
 		}
-		i.Driver.Queues = want.Queues
+		i.Driver.Name, i.Driver.Queues, i.Driver.RXQueueSize = want.Driver.Name, want.Driver.Queues, want.Driver.RXQueueSize
 	}
 	if is.BootOrder != want.BootOrder {
 		i.Boot = nil
@@ -308,7 +315,7 @@ func parseInterface(i libvirtxml.DomainInterface) Interface {
 		is.BootOrder = i.Boot.Order
 	}
 	if i.Driver != nil {
-		is.Queues = i.Driver.Queues
+		is.Driver = InterfaceDriver{i.Driver.Name, i.Driver.Queues, i.Driver.RXQueueSize}
 	}
 	if i.Bandwidth != nil {
 		is.Inbound, is.Outbound = parseBandwidth(i.Bandwidth.Inbound), parseBandwidth(i.Bandwidth.Outbound)

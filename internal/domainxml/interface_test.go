@@ -15,7 +15,7 @@ func everyInterface() map[string]Interface {
 		"bridge": {Bridge: "br0", Model: "e1000", MAC: "52:54:00:00:00:01", Down: true, MTU: 9000},
 		"direct": {Direct: Direct{"eth0", "bridge"}, Model: "virtio", MAC: "52:54:00:00:00:02", VirtualPort: &VirtualPort{Type: "802.1Qbh", ProfileID: "web"}},
 		"fast": {
-			Bridge: "br0", Model: "virtio", MAC: "52:54:00:00:00:06", Queues: 4, Inbound: Bandwidth{1000, 2000, 512}, Outbound: Bandwidth{Average: 100},
+			Bridge: "br0", Model: "virtio", MAC: "52:54:00:00:00:06", Driver: InterfaceDriver{"qemu", 4, 1024}, Inbound: Bandwidth{1000, 2000, 512}, Outbound: Bandwidth{Average: 100},
 		},
 		"lan": {
 			Network: "default", PortGroup: "staff", Model: "virtio", MAC: "52:54:00:00:00:03", BootOrder: 1,
@@ -110,7 +110,7 @@ func TestInterface_MinimalChange(t *testing.T) {
 		"another limit":                         {live: onLimit, want: Interface{Bridge: "br0", Model: "virtio", MAC: firstMAC, Inbound: Bandwidth{Average: 9, Peak: 10}}, change: "lan"},
 		"no limit any more":                     {live: onLimit, want: Interface{Bridge: "br0", Model: "virtio", MAC: firstMAC}, change: "lan"},
 		"a limit that a network may have given": {live: nic("network", "network='default'", firstMAC, "lan", limit), want: lan},
-		"queues, which wait":                    {live: onNetwork, want: with(func(i *Interface) { i.Queues = 2 })},
+		"queues, which wait":                    {live: onNetwork, want: with(func(i *Interface) { i.Driver.Queues = 2 })},
 		"link down":                             {live: onNetwork, want: with(func(i *Interface) { i.Down = true }), change: "lan"},
 		"another network":                       {live: onNetwork, want: with(func(i *Interface) { i.Network = "other" }), change: "lan"},
 		"a bridge":                              {live: onNetwork, want: with(func(i *Interface) { i.Network, i.Bridge = "", "br1" }), change: "lan"},
@@ -292,7 +292,7 @@ func TestInterface_QueuesNeedRestart(t *testing.T) {
 	m := running()
 	m.Interfaces = map[string]Interface{"lan": {Bridge: "br0", Model: "virtio", MAC: firstMAC}}
 	live := build(t, m)
-	m.Interfaces = map[string]Interface{"lan": {Bridge: "br0", Model: "virtio", MAC: firstMAC, Queues: 2}}
+	m.Interfaces = map[string]Interface{"lan": {Bridge: "br0", Model: "virtio", MAC: firstMAC, Driver: InterfaceDriver{"vhost", 2, 512}}}
 	pending, err := domain(t, live).Pending(m)
 	if diff := cmp.Diff([]string{"interface lan"}, pending); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -301,7 +301,7 @@ func TestInterface_QueuesNeedRestart(t *testing.T) {
 	if err == nil {
 		err = is.Compare(domain(t, live))
 	}
-	if err != nil || is.Interfaces["lan"].Queues != 2 || !cmp.Equal(is.Pending, []string{"interface lan"}) {
+	if err != nil || is.Interfaces["lan"].Driver != (InterfaceDriver{"vhost", 2, 512}) || !cmp.Equal(is.Pending, []string{"interface lan"}) {
 		t.Errorf("%+v, %v", is, err)
 	}
 }

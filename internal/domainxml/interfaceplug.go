@@ -124,10 +124,10 @@ func (d *Domain) networks() []networkOf {
 	return all
 }
 
-// runsAs is Has for an interface of a running domain: it ignores the boot order and queues, which wait for the next start, and settings
+// runsAs is Has for an interface of a running domain: it ignores the boot order and the driver, which wait for the next start, and settings
 // that the network has added.
 func (is Interface) runsAs(want Interface) bool {
-	is.BootOrder, is.Queues = want.BootOrder, want.Queues
+	is.BootOrder, is.Driver = want.BootOrder, want.Driver
 	return is.configured(want).Has(want)
 }
 
@@ -194,7 +194,7 @@ func pendingInterfaces(live []liveInterface, want Machine) (pending []string) {
 	has := map[string]bool{}
 	for _, w := range live {
 		intent, wanted := want.Interfaces[w.key]
-		has[w.key] = wanted && w.is.BootOrder == intent.BootOrder && w.is.Queues == intent.Queues && w.is.runsAs(intent)
+		has[w.key] = wanted && w.is.BootOrder == intent.BootOrder && w.is.Driver == intent.Driver && w.is.runsAs(intent)
 		if !wanted {
 			pending = append(pending, "interface "+w.key)
 		}

@@ -75,7 +75,8 @@ func machines() map[string]Machine {
 		"settings": {
 			Name: "settings", VCPUs: 2, Memory: 131072, DomainType: "kvm", Disks: map[string]Disk{}, HyperV: true,
 			CPU: CPU{
-				Mode: "host-model", Features: map[string]string{"vmx": "disable", "aes": "require"}, Pins: map[uint]string{0: "2-3", 1: "4"},
+				Mode: "host-model", Features: map[string]string{"vmx": "disable", "aes": "require"}, Pins: map[uint]string{0: "2-3", 1: "4"}, EmulatorPin: "0", Shares: 2048,
+				Period: 50000, Quota: 25000,
 			},
 			Clock: &Clock{
 				Offset: "localtime", Timers: map[string]Timer{"hpet": {Present: "no"}, "rtc": {TickPolicy: "catchup"}, "hypervclock": {}},
@@ -169,7 +170,7 @@ func machines() map[string]Machine {
 				},
 				"f-ssd": {
 					Volume: local("ssd", "g1"), Device: Fixed, Bus: "scsi",
-					Tuning: Tuning{WWN: "5000c50015ea71ab", RotationRate: 1, IOTune: IOTune{0: 1, 3: 4, 6: 7, 9: 10, 12: 13, 15: 16}},
+					Tuning: Tuning{WWN: "5000c50015ea71ab", Vendor: "SEAGATE", Product: "ST3146707LC", RotationRate: 1, IOTune: IOTune{0: 1, 3: 4, 6: 7, 9: 10, 12: 13, 15: 16}},
 				},
 			},
 			Metadata: Metadata{Owner: "prod", Phase: Ready},

@@ -26,6 +26,8 @@ type Tuning struct {
 	Queues       uint
 	// WWN is a world wide name: 16 hexadecimal digits.
 	WWN string
+	// Vendor and Product are those of a SCSI device.
+	Vendor, Product string
 	// RotationRate is in revolutions per minute; 1 is a disk that does not rotate.
 	RotationRate uint
 	// IOTune are the limits of its throughput.
@@ -125,7 +127,7 @@ func applyTuning(d *libvirtxml.DomainDisk, t Tuning) {
 	if d.Driver == nil {
 		d.Driver = newDriver()
 	}
-	d.Serial, d.WWN = t.Serial, t.WWN
+	d.Serial, d.WWN, d.Vendor, d.Product = t.Serial, t.WWN, t.Vendor, t.Product
 	if d.Target != nil {
 		d.Target.RotationRate = t.RotationRate
 	}
@@ -152,7 +154,7 @@ func applyTuning(d *libvirtxml.DomainDisk, t Tuning) {
 
 // tuningOf are all options of a device, configured or not.
 func tuningOf(d libvirtxml.DomainDisk) Tuning {
-	t := Tuning{Serial: d.Serial, WWN: d.WWN, IOTune: ioTuneOf(d)}
+	t := Tuning{Serial: d.Serial, WWN: d.WWN, Vendor: d.Vendor, Product: d.Product, IOTune: ioTuneOf(d)}
 	if d.Target != nil {
 		t.RotationRate = d.Target.RotationRate
 	}

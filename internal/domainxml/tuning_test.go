@@ -91,6 +91,8 @@ func TestTuning_ChangesNeedRestart(t *testing.T) {
 		"zeroes":              func(d *Disk) { d.DetectZeroes = "on" },
 		"queues":              func(d *Disk) { d.Queues = 4 },
 		"name":                func(d *Disk) { d.WWN = "5000c50015ea71ab" },
+		"vendor":              func(d *Disk) { d.Vendor = "SEAGATE" },
+		"product":             func(d *Disk) { d.Product = "ST3146707LC" },
 		"rotation":            func(d *Disk) { d.RotationRate = 1 },
 		"read-only":           func(d *Disk) { d.ReadOnly = true },
 		"target":              func(d *Disk) { d.Target = "vdq" },

@@ -67,11 +67,16 @@ func (i interfaceModel) checkBandwidth(key string, diags *diag.Diagnostics) {
 	}
 }
 
-// checkQueues refuses queues of other models, for which libvirt ignores them.
-func (i interfaceModel) checkQueues(key string, diags *diag.Diagnostics) {
-	if model := i.Model.ValueString(); !i.Queues.IsNull() && model != "" && !strings.HasPrefix(model, "virtio") {
-		diags.AddAttributeError(interfacePath(key).AtName("queues"), "Queues are for virtio",
-			fmt.Sprintf("Interface %s is an %s, and only virtio devices have queues. Leave queues out, or use the model virtio.", key,
-				model))
+// checkDriver refuses options of other models, for which libvirt ignores them.
+func (i interfaceModel) checkDriver(key string, diags *diag.Diagnostics) {
+	model := i.Model.ValueString()
+	if model == "" || strings.HasPrefix(model, "virtio") {
+		return
+	}
+	for name, value := range map[string]attr.Value{"queues": i.Queues, "rx_queue_size": i.RXQueueSize, "driver": i.Driver} {
+		if !value.IsNull() {
+			diags.AddAttributeError(interfacePath(key).AtName(name), "An option of virtio",
+				fmt.Sprintf("Interface %s is an %s, and %s is for virtio. Leave it out, or use the model virtio.", key, model, name))
+		}
 	}
 }

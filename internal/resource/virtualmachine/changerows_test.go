@@ -120,6 +120,16 @@ var changes = []change{
 		change: atStart, removal: atStart,
 	},
 	{
+		attribute: "disks.*.vendor", first: `disks = { data = { volume = spare, bus = "scsi", vendor = "SEAGATE" } }`,
+		second: `disks = { data = { volume = spare, bus = "scsi", vendor = "QEMU" } }`, without: `disks = { data = { volume = spare, bus = "scsi" } }`,
+		change: atStart, removal: atStart,
+	},
+	{
+		attribute: "disks.*.product", first: `disks = { data = { volume = spare, bus = "scsi", product = "ST3146707LC" } }`,
+		second: `disks = { data = { volume = spare, bus = "scsi", product = "DISK 2" } }`, without: `disks = { data = { volume = spare, bus = "scsi" } }`,
+		change: atStart, removal: atStart,
+	},
+	{
 		attribute: "disks.*.wwn", first: `disks = { data = { volume = spare, bus = "scsi", wwn = "5000c50015ea71ab" } }`,
 		second: `disks = { data = { volume = spare, bus = "scsi", wwn = "5000c50015ea71ac" } }`, without: `disks = { data = { volume = spare, bus = "scsi" } }`,
 		change: atStart, removal: atStart,
@@ -175,6 +185,8 @@ var changes = []change{
 	{attribute: "interfaces.*.bandwidth.outbound.peak", change: live, removal: live, proof: []string{"TestInterface_MinimalChange", "TestInterface_NetworkDefaultsNeedRestart"}, more: "the whole `bandwidth` of an interface on a `network` is taken out at the next start"},
 	{attribute: "interfaces.*.bandwidth.outbound.burst", change: live, removal: live, proof: []string{"TestInterface_MinimalChange", "TestInterface_NetworkDefaultsNeedRestart"}, more: "the whole `bandwidth` of an interface on a `network` is taken out at the next start"},
 	{attribute: "interfaces.*.queues", change: atStart, removal: atStart, proof: []string{"TestInterface_QueuesNeedRestart", "TestAccVirtualMachine_LimitedInterfaces"}},
+	{attribute: "interfaces.*.rx_queue_size", change: atStart, removal: atStart, proof: []string{"TestInterface_QueuesNeedRestart", "TestAccVirtualMachine_LimitedInterfaces"}},
+	{attribute: "interfaces.*.driver", change: atStart, removal: atStart, proof: []string{"TestInterface_QueuesNeedRestart", "TestAccVirtualMachine_LimitedInterfaces"}},
 	{
 		attribute: "disks.*.read_only", first: `disks = { data = { volume = spare, read_only = true } }`,
 		second: `disks = { data = { volume = spare, read_only = false } }`, change: atStart, removal: never, more: "taken out, it is false",
@@ -298,6 +310,22 @@ var changes = []change{
 	{
 		attribute: "cpu.pin", first: `cpu = { vcpus = 1, pin = { "0" = "0" } }`, second: `cpu = { vcpus = 1, pin = { "0" = "1" } }`,
 		without: `cpu = { vcpus = 1 }`, change: live, removal: atStart,
+	},
+	{
+		attribute: "cpu.emulator_pin", first: `cpu = { vcpus = 1, emulator_pin = "0" }`, second: `cpu = { vcpus = 1, emulator_pin = "1" }`,
+		without: `cpu = { vcpus = 1 }`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "cpu.shares", first: `cpu = { vcpus = 1, shares = 512 }`, second: `cpu = { vcpus = 1, shares = 2048 }`,
+		without: `cpu = { vcpus = 1 }`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "cpu.period", first: `cpu = { vcpus = 1, period = 50000 }`, second: `cpu = { vcpus = 1, period = 100000 }`,
+		without: `cpu = { vcpus = 1 }`, change: atStart, removal: atStart,
+	},
+	{
+		attribute: "cpu.quota", first: `cpu = { vcpus = 1, quota = 50000 }`, second: `cpu = { vcpus = 1, quota = 90000 }`,
+		without: `cpu = { vcpus = 1 }`, change: atStart, removal: atStart,
 	},
 	{attribute: "watchdog.action", first: `watchdog = { action = "none" }`, second: `watchdog = { action = "poweroff" }`, without: `watchdog = {}`, change: atStart, removal: atStart},
 	{attribute: "console.log_file", first: `console = { log_file = "/var/log/libvirt/one.log" }`, second: `console = { log_file = "/var/log/libvirt/two.log" }`, without: `console = {}`, change: atStart, removal: atStart},

@@ -34,6 +34,10 @@ type cpuModel struct {
 	Topology types.Object `tfsdk:"topology"`
 	Features types.Map    `tfsdk:"features"`
 	Pin      types.Map    `tfsdk:"pin"`
+	Emulator types.String `tfsdk:"emulator_pin"`
+	Shares   types.Int64  `tfsdk:"shares"`
+	Period   types.Int64  `tfsdk:"period"`
+	Quota    types.Int64  `tfsdk:"quota"`
 }
 
 type topologyModel struct {
@@ -102,14 +106,26 @@ func cpuAttributes() map[string]schema.Attribute {
 	cpu.Attributes["pin"] = schema.MapAttribute{
 		Optional: true, ElementType: types.StringType,
 		MarkdownDescription: "Processors of the host on which virtual ones run, by their numbers, such as `{ \"0\" = \"2-3\", \"1\" = " +
-			"\"6,8\" }`. Others run on all. Changed live; one that is not pinned any more is free at the next start. The threads of " +
-			"QEMU itself are pinned in `domain_xml` (`<emulatorpin>`).",
+			"\"6,8\" }`. Others run on all. Changed live; one that is not pinned any more is free at the next start.",
 		Validators: []validator.Map{mapvalidator.SizeAtLeast(1)},
 	}
+	cpu.Attributes["emulator_pin"] = tfvalue.Optional("Processors of the host on which the threads of QEMU itself run, such as `0-1`. " +
+		"Changes take effect at the next start.")
+	share := func(description string, from, to int64) schema.Attribute {
+		return schema.Int64Attribute{
+			Optional: true, MarkdownDescription: description + " Changes take effect at the next start.",
+			Validators: []validator.Int64{int64validator.Between(from, to)},
+		}
+	}
+	cpu.Attributes["shares"] = share("Weight of the machine when processors of the host are short; others usually have 1024 (cgroups v1) or "+
+		"100 (v2).", 1, 262144)
+	cpu.Attributes["period"] = share("Period of `quota`, in microseconds; 100000 by default.", 1000, 1000000)
+	cpu.Attributes["quota"] = share("Time that each virtual processor may use in a `period`, in microseconds.", 1000, 17592186044415)
 	all := attributesOf(cpu.GetType())
 	cpu.Default = objectdefault.StaticValue(types.ObjectValueMust(all, map[string]attr.Value{
 		"vcpus": types.Int64Value(1), "max_vcpus": types.Int64Null(), "mode": types.StringNull(), "model": types.StringNull(),
 		"topology": types.ObjectNull(attributesOf(all["topology"])), "features": noTexts, "pin": noTexts,
+		"emulator_pin": types.StringNull(), "shares": types.Int64Null(), "period": types.Int64Null(), "quota": types.Int64Null(),
 	}))
 	return map[string]schema.Attribute{"cpu": cpu}
 }
@@ -151,6 +167,11 @@ func texts(m types.Map) (all map[string]string) {
 // checkPins refuses what names no processors, of the machine or of a host.
 func (c cpuModel) checkPins(diags *diag.Diagnostics) {
 	most := max(c.VCPUs.ValueInt64(), c.MaxVCPUs.ValueInt64())
+	if is := c.Emulator.ValueString(); is != "" {
+		if _, err := domainxml.CPUs(is); err != nil {
+			diags.AddAttributeError(cpuPath.AtName("emulator_pin"), "No processors of a host", err.Error()+".")
+		}
+	}
 	for key, value := range texts(c.Pin) {
 		n, err := strconv.ParseUint(key, 10, 16)
 		known := !c.VCPUs.IsUnknown() && !c.MaxVCPUs.IsUnknown()
@@ -200,6 +221,8 @@ func cpuIntent(ctx context.Context, m model, want *domainxml.Machine, diags *dia
 	}
 	want.CPU = domainxml.CPU{Mode: cpu.Mode.ValueString(), Model: cpu.Model.ValueString(), Topology: topology}
 	want.CPU.Features = texts(cpu.Features)
+	want.CPU.EmulatorPin, want.CPU.Shares = cpu.Emulator.ValueString(), uint(cpu.Shares.ValueInt64())
+	want.CPU.Period, want.CPU.Quota = uint(cpu.Period.ValueInt64()), uint(cpu.Quota.ValueInt64())
 	for key, value := range texts(cpu.Pin) {
 		if want.CPU.Pins == nil {
 			want.CPU.Pins = map[uint]string{}
@@ -228,14 +251,18 @@ func readCPU(m *model, is domainxml.Machine) {
 	for name, policy := range is.CPU.Features {
 		features[name] = types.StringValue(policy)
 	}
-	said := tfvalue.Fields[cpuModel](m.CPU).Pin
+	before := tfvalue.Fields[cpuModel](m.CPU)
+	emulator := tfvalue.OrNull(is.CPU.EmulatorPin)
+	if domainxml.SameCPUs(before.Emulator.ValueString(), is.CPU.EmulatorPin) {
+		emulator = before.Emulator
+	}
 	pinned := is.CPU.Pins
 	if is.Drift.Pins != nil {
 		pinned = is.Drift.Pins
 	}
 	for n, cpus := range pinned {
 		key := strconv.FormatUint(uint64(n), 10)
-		if text := texts(said)[key]; domainxml.SameCPUs(text, cpus) {
+		if text := texts(before.Pin)[key]; domainxml.SameCPUs(text, cpus) {
 			cpus = text
 		}
 		pins[key] = types.StringValue(cpus)
@@ -244,6 +271,8 @@ func readCPU(m *model, is domainxml.Machine) {
 		"vcpus": numberOrNull(now), "max_vcpus": numberOrNull(most), "mode": tfvalue.OrNull(mode),
 		"model": tfvalue.OrNull(is.CPU.Model), "topology": topologyObject(topology, is.CPU.Topology),
 		"features": textsOrNull(features), "pin": textsOrNull(pins),
+		"emulator_pin": emulator, "shares": numberOrNull(is.CPU.Shares), "period": numberOrNull(is.CPU.Period),
+		"quota": numberOrNull(is.CPU.Quota),
 	})
 }
 

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"fmt"
 	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
@@ -102,6 +103,15 @@ func tuningAttributes() map[string]schema.Attribute {
 			Validators: []validator.Int64{int64validator.OneOf(blockSizes...)},
 		}
 	}
+	scsi := func(what string, most int) schema.Attribute {
+		return schema.StringAttribute{
+			Optional: true, MarkdownDescription: fmt.Sprintf("%s that the guest sees, up to %d characters. Only for a `disk` or a `cdrom` "+
+				"on `scsi`.", what, most) + atNextStart,
+			Validators: []validator.String{
+				stringvalidator.LengthAtMost(most), stringvalidator.RegexMatches(scsiName, "must be printable ASCII characters"),
+			},
+		}
+	}
 	return map[string]schema.Attribute{
 		"serial": schema.StringAttribute{
 			Optional: true,
@@ -141,6 +151,8 @@ func tuningAttributes() map[string]schema.Attribute {
 				"`ide`." + atNextStart,
 			Validators: []validator.String{stringvalidator.RegexMatches(worldWideName, "must be 16 hexadecimal digits")},
 		},
+		"vendor":  scsi("Vendor", 8),
+		"product": scsi("Product", 16),
 		"rotation_rate": schema.Int64Attribute{
 			Optional: true,
 			MarkdownDescription: "Revolutions per minute that the guest sees, from 1025 to 65534, or 1 for an SSD. Only for a `disk` on " +

@@ -35,6 +35,8 @@ type diskModel struct {
 	DetectZeroes      types.String `tfsdk:"detect_zeroes"`
 	Queues            types.Int64  `tfsdk:"queues"`
 	WWN               types.String `tfsdk:"wwn"`
+	Vendor            types.String `tfsdk:"vendor"`
+	Product           types.String `tfsdk:"product"`
 	RotationRate      types.Int64  `tfsdk:"rotation_rate"`
 	IOTune            types.Object `tfsdk:"iotune"`
 }
@@ -87,6 +89,7 @@ func (d diskModel) intent(_ context.Context, key string, diags *diag.Diagnostics
 			ErrorPolicy: d.ErrorPolicy.ValueString(), IOThread: uint(d.IOThread.ValueInt64()),
 			LogicalBlockSize: uint(d.LogicalBlockSize.ValueInt64()), PhysicalBlockSize: uint(d.PhysicalBlockSize.ValueInt64()),
 			DetectZeroes: d.DetectZeroes.ValueString(), Queues: uint(d.Queues.ValueInt64()), WWN: d.WWN.ValueString(),
+			Vendor: d.Vendor.ValueString(), Product: d.Product.ValueString(),
 			RotationRate: uint(d.RotationRate.ValueInt64()), IOTune: ioTuneOf(d.IOTune),
 		},
 	}
@@ -120,6 +123,7 @@ func diskObject(d domainxml.Disk) attr.Value {
 		"error_policy": tfvalue.OrNull(d.ErrorPolicy), "iothread": numberOrNull(d.IOThread),
 		"logical_block_size": numberOrNull(d.LogicalBlockSize), "physical_block_size": numberOrNull(d.PhysicalBlockSize),
 		"detect_zeroes": tfvalue.OrNull(d.DetectZeroes), "queues": numberOrNull(d.Queues), "wwn": tfvalue.OrNull(d.WWN),
+		"vendor": tfvalue.OrNull(d.Vendor), "product": tfvalue.OrNull(d.Product),
 		"rotation_rate": numberOrNull(d.RotationRate), "iotune": ioTuneObject(d.IOTune),
 	})
 }

@@ -16,7 +16,7 @@ import (
 const platform = `
 echo "VENDOR $(cat /sys/class/dmi/id/sys_vendor)"
 echo "NODES $(ls -d /sys/devices/system/node/node* | wc -l)"
-echo "AES $(grep -c -w aes /proc/cpuinfo) HYPERVISOR $(grep -c -w hypervisor /proc/cpuinfo)"
+echo "AES $(grep -c -w aes /proc/cpuinfo) HYPERVISOR $(grep -c -w hypervisor /proc/cpuinfo) SVM $(grep -c -w svm /proc/cpuinfo)"
 echo "CLOCK $(date +%s)"
 `
 
@@ -29,7 +29,10 @@ func TestAccVirtualMachine_DomainXML(t *testing.T) {
 	write := func(retries string) {
 		cli.Write("main.tf", acctest.Provider(l, "tuned")+machine{
 			cmdline: "virtclaim.run=" + base64.StdEncoding.EncodeToString([]byte(platform)), log: console.Path(), more: `
-  cpu = { vcpus = 2, model = "qemu64", features = { aes = "require", hypervisor = "disable" }, pin = { "0" = "0", "1" = "0-1" } }
+  cpu = {
+    vcpus = 2, model = "qemu64", features = { aes = "require", hypervisor = "disable", svm = "require" }, pin = { "0" = "0", "1" = "0-1" }
+    emulator_pin = "1", shares = 2048, period = 100000, quota = 90000
+  }
   clock          = { offset = "localtime", timers = { hpet = { present = false }, rtc = { tickpolicy = "catchup" } } }
   memory_backing = { shared = true }
   on_reboot      = "destroy"
@@ -53,12 +56,14 @@ func TestAccVirtualMachine_DomainXML(t *testing.T) {
 	cli.Must("apply", "-auto-approve", "-no-color")
 	acctest.Contains(t, plan(t, cli), "No changes.")
 	console.Await(t, "CLOCK")
-	acctest.Contains(t, console.Text(t), "VENDOR Example Ltd", "NODES 2", "AES 2 HYPERVISOR 0")
+	acctest.Contains(t, console.Text(t), "VENDOR Example Ltd", "NODES 2", "AES 2 HYPERVISOR 0 SVM 2")
 	acctest.Contains(t, virsh("qemu-monitor-command", "web", `{"execute":"qom-get","arguments":{"path":"/machine","property":"vmport"}}`),
 		`"return":"off"`)
 	acctest.Contains(t, virsh("qemu-monitor-command", "web", `{"execute":"query-memdev"}`), `"share":true`)
 	acctest.Contains(t, virsh("domxml-to-native", "qemu-argv", "--domain", "web"), "opt/com.example/token,string=a b")
 	acctest.Contains(t, virsh("vcpupin", "web", "--live"), " 0      0\n")
+	acctest.Contains(t, virsh("emulatorpin", "web", "--live"), " *: 1\n")
+	acctest.Contains(t, strings.Join(strings.Fields(virsh("schedinfo", "web", "--live")), " "), "cpu_shares : 2048", "vcpu_period : 100000 vcpu_quota : 90000")
 	acctest.Contains(t, virsh("metadata", "web", "https://example.org/note"), "storage &amp; more")
 
 	changed := strings.Replace(virsh("dumpxml", "--inactive", "--security-info", "web"), "retries='8191'", "retries='4095'", 1)

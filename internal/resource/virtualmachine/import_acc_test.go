@@ -15,7 +15,7 @@ func TestAccVirtualMachine_ImportWarnsOfUnsupported(t *testing.T) {
 	l := acctest.Lab(t)
 	b := l.Hosts["host-b"]
 	if err := b.DefineXML(t.Context(), `<domain type='qemu'><name>by-hand</name><memory unit='MiB'>64</memory><vcpu>2</vcpu>
-		<os><type arch='x86_64' machine='q35'>hvm</type></os><features><acpi/></features><cputune><shares>2048</shares></cputune>
+		<os><type arch='x86_64' machine='q35'>hvm</type></os><features><acpi/></features><cputune><shares>2048</shares><global_period>100000</global_period></cputune>
 		<devices><serial type='pty'/><sound model='ich9'/><shmem name='a'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem></devices></domain>`); err != nil {
 		t.Fatal(err)
 	}
@@ -26,11 +26,11 @@ resource "virtclaim_virtual_machine" "web" {
   host    = "host-b"
   name    = "by-hand"
   memory  = "64Mi"
-  cpu     = { vcpus = 2 }
+  cpu     = { vcpus = 2, shares = 2048 }
   machine = { type = "q35", domain_type = "qemu" }
   serial  = {}
 
-  domain_xml  = "<cputune><shares>2048</shares></cputune>"
+  domain_xml  = "<cputune><global_period>100000</global_period></cputune>"
   devices_xml = "<sound model='ich9'/>"
 }
 `)

@@ -32,6 +32,8 @@ type interfaceModel struct {
 	VLAN        types.Object `tfsdk:"vlan"`
 	VirtualPort types.Object `tfsdk:"virtual_port"`
 	Queues      types.Int64  `tfsdk:"queues"`
+	RXQueueSize types.Int64  `tfsdk:"rx_queue_size"`
+	Driver      types.String `tfsdk:"driver"`
 	Bandwidth   types.Object `tfsdk:"bandwidth"`
 }
 
@@ -69,7 +71,10 @@ func interfaceOf(element attr.Value) domainxml.Interface {
 	want := domainxml.Interface{
 		Network: i.text("network"), PortGroup: i.text("port_group"), Bridge: i.text("bridge"), User: i.is("user"),
 		Model: i.text("model"), MAC: strings.ToLower(i.text("mac")), BootOrder: i.number("boot_order"), Down: i.text("link") == "down",
-		MTU: i.number("mtu"), Queues: i.number("queues"),
+		MTU: i.number("mtu"),
+		Driver: domainxml.InterfaceDriver{
+			Name: i.text("driver"), Queues: i.number("queues"), RXQueueSize: i.number("rx_queue_size"),
+		},
 	}
 	b := fieldsOf(i["bandwidth"])
 	want.Inbound, want.Outbound = bandwidthOf(b["inbound"]), bandwidthOf(b["outbound"])
@@ -183,7 +188,8 @@ func interfaceObject(i domainxml.Interface) attr.Value {
 		"model": types.StringValue(i.Model), "mac": types.StringValue(i.MAC), "boot_order": numberOrNull(i.BootOrder),
 		"link": types.StringValue("up"), "mtu": numberOrNull(i.MTU),
 		"vlan": types.ObjectNull(vlanTypes), "virtual_port": types.ObjectNull(virtualPortTypes),
-		"queues": numberOrNull(i.Queues), "bandwidth": bandwidthObject(i),
+		"driver": tfvalue.OrNull(i.Driver.Name), "queues": numberOrNull(i.Driver.Queues), "rx_queue_size": numberOrNull(i.Driver.RXQueueSize),
+		"bandwidth": bandwidthObject(i),
 	}
 	if i.Direct != (domainxml.Direct{}) {
 		values["direct"] = types.ObjectValueMust(directTypes, map[string]attr.Value{

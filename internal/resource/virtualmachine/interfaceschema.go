@@ -125,6 +125,13 @@ func interfacesAttributes() map[string]schema.Attribute {
 					"serve. Defaults to 1. Not with `user`. Changes take effect at the next start.",
 				Validators: []validator.Int64{int64validator.Between(1, maxQueues)},
 			},
+			"rx_queue_size": schema.Int64Attribute{
+				Optional: true, MarkdownDescription: "How many received packets a queue of a `virtio` device has: 256 (QEMU's default), 512 " +
+					"or 1024. Changes take effect at the next start.",
+				Validators: []validator.Int64{int64validator.OneOf(256, 512, 1024)},
+			},
+			"driver": tfvalue.Optional("Who moves the packets of a `virtio` device: `vhost`, the host's kernel, or `qemu`. Defaults to "+
+				"`vhost` where the host has it. Not with `user`. Changes take effect at the next start.", stringvalidator.OneOf("vhost", "qemu")),
 			"bandwidth": bandwidthAttribute(),
 		}},
 	}}
@@ -158,7 +165,7 @@ func checkInterfaces(_ context.Context, m model, diags *diag.Diagnostics) {
 		i.checkSource(key, diags)
 		i.checkVirtualPort(key, diags)
 		i.checkBandwidth(key, diags)
-		i.checkQueues(key, diags)
+		i.checkDriver(key, diags)
 		mac := strings.ToLower(i.MAC.ValueString())
 		if other, taken := macs[mac]; taken && mac != "" {
 			diags.AddAttributeError(interfacePath(key).AtName("mac"), "The same MAC address twice",
@@ -191,7 +198,7 @@ func (i interfaceModel) checkSource(key string, diags *diag.Diagnostics) {
 		return
 	}
 	for name, v := range map[string]attr.Value{
-		"vlan": i.VLAN, "virtual_port": i.VirtualPort, "queues": i.Queues, "bandwidth": i.Bandwidth,
+		"vlan": i.VLAN, "virtual_port": i.VirtualPort, "queues": i.Queues, "driver": i.Driver, "bandwidth": i.Bandwidth,
 	} {
 		if isSet(v) {
 			diags.AddAttributeError(interfacePath(key).AtName(name), "User-mode networking has no switch",

@@ -49,7 +49,7 @@ func TestAccVirtualMachine_LimitedDisks(t *testing.T) {
 		}
 		t.Errorf("QEMU has no disk %s: %s", disk, qemu("info block"))
 	}
-	const ssd = `ssd = { volume = virtclaim_disk.ssd.volume, bus = "scsi", wwn = "5000c50015ea71ab", rotation_rate = 1, detect_zeroes = "on" }`
+	const ssd = `ssd = { volume = virtclaim_disk.ssd.volume, bus = "scsi", wwn = "5000c50015ea71ab", rotation_rate = 1, detect_zeroes = "on", vendor = "SEAGATE", product = "ST3146707LC" }`
 	data := func(limits string) string {
 		return "data = { volume = virtclaim_disk.data.volume, queues = 2, detect_zeroes = \"unmap\", discard = \"unmap\"\n" + limits + "}"
 	}
@@ -77,7 +77,8 @@ func TestAccVirtualMachine_LimitedDisks(t *testing.T) {
 	throttled("data", ofEach...)
 	throttled("data", "unmap")
 	tree := qemu("info qtree")
-	acctest.Contains(t, tree, "num-queues = 2 ", "wwn = 5764824127192592811", "rotation_rate = 1 ")
+	acctest.Contains(t, tree, "num-queues = 2 ", "wwn = 5764824127192592811", "rotation_rate = 1 ",
+		`vendor = "SEAGATE"`, `product = "ST3146707LC"`)
 
 	write(data(all) + "\n" + ssd + "\nmore = { volume = virtclaim_disk.more.volume, queues = 3\n" + each + "}")
 	apply()
@@ -136,13 +137,17 @@ func TestAccVirtualMachine_LimitedInterfaces(t *testing.T) {
 	acctest.Contains(t, stored(), "<inbound average='1000' peak='2000' burst='512'/>", "<outbound average='100' burst='64'/>")
 	apply(", bandwidth = { outbound = { average = 200 } }", false)
 	acctest.Contains(t, stored(), "<outbound average='200'/>")
-	apply(", queues = 2", true)
+	apply(", queues = 2, rx_queue_size = 512, driver = \"qemu\"", true)
 	if text := stored(); strings.Contains(text, "<bandwidth>") {
 		t.Errorf("limits are left:\n%s", text)
 	}
 	before := running(t, w.Host)
 	queues := acctest.Must(w.Virsh(t.Context(), "qemu-monitor-command", "web", "--hmp", "info network"))(t)
 	acctest.Contains(t, queues, "index=0,type=tap", "index=1,type=tap")
+	acctest.Contains(t, acctest.Must(w.Virsh(t.Context(), "qemu-monitor-command", "web", "--hmp", "info qtree"))(t), "rx_queue_size = 512 ")
+	if native := acctest.Must(w.Virsh(t.Context(), "domxml-to-native", "qemu-argv", "--domain", "web"))(t); strings.Contains(native, "vhost=on") {
+		t.Errorf("QEMU was not to move the packets: %s", native)
+	}
 
 	acctest.Contains(t, strings.Join(strings.Fields(apply(", queues = 4", true)), " "), "can't be given this while it does: interface lan.")
 	if now := running(t, w.Host); now != before {
@@ -168,8 +173,8 @@ func TestAccVirtualMachine_ImportOfLimits(t *testing.T) {
 		<os><type arch='x86_64' machine='q35'>hvm</type></os><features><acpi/></features><devices>`+
 		element("limits-a", "queues='2' detect_zeroes='on'", "dev='vda' bus='virtio'",
 			"<iotune><read_iops_sec>100</read_iops_sec><read_iops_sec_max>200</read_iops_sec_max></iotune>")+
-		element("limits-b", "", "dev='sda' bus='scsi' rotation_rate='7200'", "<wwn>5000C50015EA71AB</wwn>")+`
-		<interface type='bridge'><source bridge='none0'/><mac address='52:54:00:12:34:57'/><model type='virtio'/><driver queues='3'/>
+		element("limits-b", "", "dev='sda' bus='scsi' rotation_rate='7200'", "<wwn>5000C50015EA71AB</wwn><vendor>SEAGATE</vendor><product>DISK 2</product>")+`
+		<interface type='bridge'><source bridge='none0'/><mac address='52:54:00:12:34:57'/><model type='virtio'/><driver name='qemu' queues='3' rx_queue_size='512'/>
 		<bandwidth><inbound average='100' peak='200'/></bandwidth></interface></devices></domain>`); err != nil {
 		t.Fatal(err)
 	}
@@ -195,16 +200,16 @@ resource "virtclaim_virtual_machine" "web" {
   running = false
   disks = {
     vda = { volume = virtclaim_disk.a.volume, queues = 2, detect_zeroes = "on", iotune = { read_iops_sec = 100, read_iops_sec_max = 200 } }
-    sda = { volume = virtclaim_disk.b.volume, bus = "scsi", rotation_rate = 7200, wwn = "5000C50015EA71AB" }
+    sda = { volume = virtclaim_disk.b.volume, bus = "scsi", rotation_rate = 7200, wwn = "5000C50015EA71AB", vendor = "SEAGATE", product = "DISK 2" }
   }
-  interfaces = { net0 = { bridge = "none0", queues = 3, bandwidth = { inbound = { average = 100, peak = 200 } } } }
+  interfaces = { net0 = { bridge = "none0", queues = 3, rx_queue_size = 512, driver = "qemu", bandwidth = { inbound = { average = 100, peak = 200 } } } }
 }
 `)
 	cli.Must("import", "-no-color", "virtclaim_disk.a", "host-b/ssd/limits-a")
 	cli.Must("import", "-no-color", "virtclaim_disk.b", "host-b/ssd/limits-b")
 	cli.Must("import", "-no-color", "virtclaim_virtual_machine.web", "host-b/limits")
 	plan := cli.Must("plan", "-no-color") // it takes the disks over
-	for _, name := range []string{"queues", "detect_zeroes", "iotune", "rotation_rate", "wwn", "bandwidth"} {
+	for _, name := range []string{"vendor", "product", "driver", "rx_queue_size", "queues", "detect_zeroes", "iotune", "rotation_rate", "wwn", "bandwidth"} {
 		if strings.Contains(plan, name) {
 			t.Errorf("%s, which is there, is planned:\n%s", name, plan)
 		}

@@ -28,6 +28,7 @@ func TestScaled_InterruptedIsSeen(t *testing.T) {
 		m := model{ForceStop: types.BoolValue(false), CPU: types.ObjectValueMust(cpuTypes, map[string]attr.Value{
 			"vcpus": numberOrNull(c.said), "max_vcpus": types.Int64Value(4), "mode": types.StringNull(), "model": types.StringNull(),
 			"topology": types.ObjectNull(topologyTypes), "features": noTexts, "pin": noTexts,
+			"emulator_pin": types.StringNull(), "shares": types.Int64Null(), "period": types.Int64Null(), "quota": types.Int64Null(),
 		})}
 		if c.said != 0 {
 			m.Memory = tfvalue.QuantityOfKiB(c.said << 20)

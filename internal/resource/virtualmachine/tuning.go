@@ -19,6 +19,7 @@ var (
 	targetName    = regexp.MustCompile(`^[vshf]d[a-z]{1,2}$`)
 	// libvirt 9.0 accepts a space, too, but its guest sees a backslash before it.
 	diskSerial = regexp.MustCompile(`^[A-Za-z0-9_.+-]+$`)
+	scsiName   = regexp.MustCompile(`^[!-~]([ -~]*[!-~])?$`)
 	blockSizes = []int64{512, 1024, 2048, 4096, 8192, 16384, 32768}
 )
 
@@ -131,6 +132,8 @@ func (d diskModel) checkFits(key string, diags *diag.Diagnostics) {
 		{"iotune", d.IOTune, []string{domainxml.Fixed, domainxml.LUN}, nil},
 		{"queues", d.Queues, []string{domainxml.Fixed}, []string{"virtio"}},
 		{"rotation_rate", d.RotationRate, []string{domainxml.Fixed}, []string{"scsi", "sata", "ide"}},
+		{"vendor", d.Vendor, []string{domainxml.Fixed, domainxml.CDROM}, []string{"scsi"}},
+		{"product", d.Product, []string{domainxml.Fixed, domainxml.CDROM}, []string{"scsi"}},
 		{"wwn", d.WWN, []string{domainxml.Fixed, domainxml.CDROM}, []string{"scsi", "ide"}},
 	} {
 		device, bus := d.Device.ValueString(), d.Bus.ValueString()
