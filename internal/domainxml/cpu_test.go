@@ -1,6 +1,7 @@
 package domainxml
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,5 +126,33 @@ func TestCPU_UpdateKeepsUnsupportedElements(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a machine gets of the host's processors is another one at its next start, and goes without a trace.
+func TestCPU_ShareNeedsRestart(t *testing.T) {
+	m := machines()["settings"]
+	d := domain(t, build(t, m))
+	if pending, err := d.Pending(m); err != nil || len(pending) > 0 {
+		t.Fatalf("pending is %v, %v", pending, err)
+	}
+	for name, change := range map[string]func(*CPU){
+		"emulatorpin": func(c *CPU) { c.EmulatorPin = "" }, "shares": func(c *CPU) { c.Shares = 0 },
+		"period": func(c *CPU) { c.Period = 0 }, "quota": func(c *CPU) { c.Quota = 0 },
+	} {
+		m := machines()["settings"]
+		change(&m.CPU)
+		pending, err := d.Pending(m)
+		if err != nil || !slices.Equal(pending, []string{"cpu"}) {
+			t.Errorf("%s: pending is %v, %v", name, pending, err)
+		}
+		text, err := d.Update(m)
+		if is, failed := Parse(text); err != nil || failed != nil || strings.Contains(text, "<"+name) || !cmp.Equal(is.CPU, m.CPU) {
+			t.Errorf("%s: %v, %v, %+v in\n%s", name, err, failed, is.CPU, text)
+		}
+	}
+	without, err := d.Update(Machine{Name: "settings", VCPUs: 2, Memory: 131072, DomainType: "kvm"})
+	if err != nil || strings.Contains(without, "cputune") {
+		t.Errorf("%v: something is left:\n%s", err, without)
 	}
 }

@@ -287,8 +287,8 @@ func TestInterface_LimitsKeepFloor(t *testing.T) {
 	}
 }
 
-// Another number of queues waits for the next start.
-func TestInterface_QueuesNeedRestart(t *testing.T) {
+// Another driver, or number of queues, waits for the next start.
+func TestInterface_DriverNeedsRestart(t *testing.T) {
 	m := running()
 	m.Interfaces = map[string]Interface{"lan": {Bridge: "br0", Model: "virtio", MAC: firstMAC}}
 	live := build(t, m)

@@ -15,7 +15,7 @@ func TestAccVirtualMachine_ImportWarnsOfUnsupported(t *testing.T) {
 	l := acctest.Lab(t)
 	b := l.Hosts["host-b"]
 	if err := b.DefineXML(t.Context(), `<domain type='qemu'><name>by-hand</name><memory unit='MiB'>64</memory><vcpu>2</vcpu>
-		<os><type arch='x86_64' machine='q35'>hvm</type></os><features><acpi/></features><cputune><shares>2048</shares><global_period>100000</global_period></cputune>
+		<os><type arch='x86_64' machine='q35'>hvm</type></os><features><acpi/><vmport state='off'/></features><cputune><shares>2048</shares></cputune>
 		<devices><serial type='pty'/><sound model='ich9'/><shmem name='a'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem></devices></domain>`); err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ resource "virtclaim_virtual_machine" "web" {
   machine = { type = "q35", domain_type = "qemu" }
   serial  = {}
 
-  domain_xml  = "<cputune><global_period>100000</global_period></cputune>"
+  domain_xml  = "<features><vmport state='off'/></features>"
   devices_xml = "<sound model='ich9'/>"
 }
 `)
@@ -61,7 +61,7 @@ func TestAccVirtualMachine_ImportedWhileItRuns(t *testing.T) {
 			virsh("vol-create-as", "ssd", name, "1MiB", "--format", "raw", "--allocation", "0") // as large as one that is recreated
 			source := strings.ReplaceAll(source, "%s", virsh("vol-path", name, "--pool", "ssd"))
 			if err := b.DefineXML(t.Context(), "<domain type='qemu'><name>"+name+`</name><memory unit='MiB'>32</memory>
-				<os><type arch='x86_64' machine='q35'>hvm</type></os><features><acpi/></features><devices><serial type='pty'/>
+				<os><type arch='x86_64' machine='q35'>hvm</type></os><features><acpi/><vmport state='off'/></features><devices><serial type='pty'/>
 				`+source+"<driver name='qemu' type='raw'/><target dev='vda' bus='virtio'/></disk></devices></domain>"); err != nil {
 				t.Fatal(err)
 			}
