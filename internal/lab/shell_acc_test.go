@@ -52,7 +52,7 @@ func testMediumIsChanged(t *testing.T, h *Host) {
 	}
 	virsh(t, h, "change-media", g.name, "hda", second, "--update", "--live")
 	got, err := h.Shell(t.Context(), g.name, "report_cdrom sr0; read_cdrom sr0")
-	want := fmt.Sprintf("CDROM sr0 bytes=%d ro=1 label=cidata\nFILE sr0 user-data %s\n", 22*2048, base64.StdEncoding.EncodeToString([]byte("second\n")))
+	want := fmt.Sprintf("CDROM sr0 bytes=%d ro=1 label=cidata\nFILE sr0 user-data %s\n", 26*2048, base64.StdEncoding.EncodeToString([]byte("second\n")))
 	if err != nil || got != want {
 		t.Errorf("after the change the guest says %q, %v, want %q", got, err, want)
 	}

@@ -37,7 +37,7 @@ var replacements = []replacement{
 	},
 	{
 		"virtclaim_disk", "`host`, where it is not one of `hosts`", "in place; refuses it without its machine, or the machine without it: `A disk of another host`; refuses `A master stays on its host`",
-		"copies it while its guest runs, and deletes the former file when it is there; replaces a seed or environment", "the disk",
+		"copies it while its guest runs, and deletes the former file when it is there; replaces a seed, environment, files or Ignition configuration", "the disk",
 		[]string{"TestAccVirtualMachine_DiskMoves", "TestAccVirtualMachine_DiskMovesOff", "TestAccVirtualMachine_DiskMoveRefused"},
 	},
 	{

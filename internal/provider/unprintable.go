@@ -16,8 +16,14 @@ import (
 // texts are the attributes with several lines and any characters: for guests, or for people. XML's rules for description and devices_xml
 // are in their own validators.
 var texts = []string{
-	"description", "devices_xml", "domain_xml", "user_data", "network_data", "meta_data",
+	"description", "devices_xml", "domain_xml", "user_data", "network_data", "meta_data", "config",
 	"cluster_ca_certificate", "ca_certificate", "client_certificate", "command", "args", "env", "environment",
+}
+
+// isText reports whether the value is such a text. The content of files is a map of them; that of a binding is an identifier.
+func isText(at *tftypes.AttributePath) bool {
+	_, inMap := at.LastStep().(tftypes.ElementKeyString)
+	return slices.Contains(texts, attributeOf(at)) || inMap && attributeOf(at) == "content"
 }
 
 // isSecret reports whether the attribute's value must not be in an error. Its characters are checked by the system that receives it.
@@ -69,7 +75,7 @@ func unprintable(schema *tfprotov6.Schema, config *tfprotov6.DynamicValue) (foun
 		if key, ok := at.LastStep().(tftypes.ElementKeyString); ok {
 			refuse(at, "key", string(key))
 		}
-		if !v.IsKnown() || v.IsNull() || isSecret(attribute) || slices.Contains(texts, attribute) {
+		if !v.IsKnown() || v.IsNull() || isSecret(attribute) || isText(at) {
 			return true, nil
 		}
 		if v.Type().Is(tftypes.String) && v.As(&text) == nil {

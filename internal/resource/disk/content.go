@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
 // prepareContent sets the content of a disk with a source outside of the host, and returns the content's digest.
@@ -36,23 +37,31 @@ func (r *disk) prepareComposed(ctx context.Context, plan model, s sourceModel, s
 	if digest, err = digestOf(ctx, s.composed(), func() (secretVersions, error) { return r.Provider.Cluster() }); err != nil {
 		return "", err
 	}
-	var image []byte
-	if s.Env != nil {
-		image, err = r.environment(ctx, *s.Env)
-	} else {
-		image, err = r.seedImage(ctx, plan, *s.CloudInit)
-	}
+	whole, err := r.compose(ctx, plan, s)
 	if err != nil {
 		return "", err
 	}
 	spec.Content = &content.Image{ID: digest, Open: func(context.Context) (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(image)), nil
+		return io.NopCloser(bytes.NewReader(whole)), nil
 	}}
 	return digest, nil
 }
 
-func (r *disk) seedImage(ctx context.Context, plan model, c cloudInitModel) ([]byte, error) {
-	seed, err := r.seed(ctx, plan, c)
+// compose reads the secrets, and returns the content.
+func (r *disk) compose(ctx context.Context, plan model, s sourceModel) ([]byte, error) {
+	switch {
+	case s.Env != nil:
+		return r.environment(ctx, *s.Env)
+	case s.Files != nil:
+		return r.readFiles(ctx, *s.Files)
+	case s.Ignition != nil:
+		config, err := r.content(ctx, s.Ignition.parts()[0])
+		if err != nil {
+			return nil, err
+		}
+		return image.Ignition(config)
+	}
+	seed, err := r.seed(ctx, plan, *s.CloudInit)
 	if err != nil {
 		return nil, err
 	}

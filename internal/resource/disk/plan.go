@@ -133,15 +133,15 @@ func (m model) checkSize(ctx context.Context, diags *diag.Diagnostics) {
 	}
 }
 
-// planFormat defaults to qcow2, and to raw for a seed. The format of a downloaded image or a file depends on its content. While the kind of
-// source is unknown, so is the format.
+// planFormat defaults to qcow2, and to raw for what is composed. The format of a downloaded image or a file depends on its content. While
+// the kind of source is unknown, so is the format.
 func (m *model) planFormat() {
 	if !m.Format.IsUnknown() || m.isUndecided() {
 		return
 	}
-	switch m.kind() {
-	case fromURL, fromFile:
-	case fromCloudInit, fromEnvironment:
+	switch kind := m.kind(); {
+	case kind == fromURL, kind == fromFile:
+	case m.isComposed():
 		m.Format = types.StringValue("raw")
 	default:
 		m.Format = types.StringValue("qcow2")

@@ -28,6 +28,8 @@ type part struct {
 	secret            *tfvalue.SecretRef
 	// keys are the keys in the secret that may have it.
 	keys []string
+	// path is where the file is on an image of files.
+	path string
 }
 
 func (c cloudInitModel) parts() []part {
@@ -36,9 +38,9 @@ func (c cloudInitModel) parts() []part {
 }
 
 func (c cloudInitModel) files() (user, network, meta part) {
-	return part{c.UserData, c.UserDataWO, c.UserDataWOVersion, c.UserDataSecretRef, []string{"userdata", "userData"}},
-		part{c.NetworkData, c.NetworkDataWO, c.NetworkDataWOVersion, c.NetworkDataSecretRef, []string{"networkdata", "networkData"}},
-		part{c.MetaData, c.MetaDataWO, c.MetaDataWOVersion, nil, nil}
+	return part{c.UserData, c.UserDataWO, c.UserDataWOVersion, c.UserDataSecretRef, []string{"userdata", "userData"}, ""},
+		part{c.NetworkData, c.NetworkDataWO, c.NetworkDataWOVersion, c.NetworkDataSecretRef, []string{"networkdata", "networkData"}, ""},
+		part{c.MetaData, c.MetaDataWO, c.MetaDataWOVersion, nil, nil, ""}
 }
 
 // secretVersions reads the version of a Kubernetes secret without its content.
@@ -51,10 +53,14 @@ type secretVersions interface {
 func identityOf(ctx context.Context, of composed, versions func() (secretVersions, error)) (string, error) {
 	type known struct {
 		Inline, Object, Version string
+		Path, Key               string `json:",omitempty"` // other disks' digests stay as they were without it
 	}
 	var parts []known
 	for _, p := range of.parts() {
-		k := known{Inline: p.inline.ValueString()}
+		k := known{Inline: p.inline.ValueString(), Path: p.path}
+		if p.path != "" && p.secret != nil {
+			k.Key = p.keys[0]
+		}
 		if !p.version.IsNull() {
 			k.Version = p.version.String()
 		}
@@ -132,6 +138,12 @@ func (m model) withSecrets(ctx context.Context, config tfsdk.Config, diags *diag
 	}
 	if s.Env != nil {
 		diags.Append(config.GetAttribute(ctx, childPath(fromEnvironment).AtName("variables_wo"), &s.Env.VariablesWO)...)
+	}
+	if s.Files != nil {
+		diags.Append(config.GetAttribute(ctx, childPath(fromFiles).AtName("content_wo"), &s.Files.ContentWO)...)
+	}
+	if s.Ignition != nil {
+		get(&s.Ignition.ConfigWO, childPath(fromIgnition).AtName("config_wo"))
 	}
 	if s.CloudInit != nil {
 		at := childPath(fromCloudInit)

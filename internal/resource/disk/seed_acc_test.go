@@ -136,7 +136,9 @@ func TestAccDisk_SeedAsPlainDisk(t *testing.T) {
 func userData(t *testing.T, l *lab.Lab, content string) func(content string) {
 	t.Helper()
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "disks", Name: "seed"}, StringData: map[string]string{"userData": content, "networkdata": "version: 2"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "disks", Name: "seed"}, StringData: map[string]string{
+			"userData": content, "networkdata": "version: 2", "ignition": `{"ignition":{"version":"3.4.0"},"of":"` + content + `"}`,
+		},
 	}
 	if err := l.AddSecret(t.Context(), secret); err != nil {
 		t.Fatal(err)
@@ -178,7 +180,7 @@ func TestAccDisk_SeedFollowsSecret(t *testing.T) {
 	})
 }
 
-// Write-only values and secrets are in the seed and nowhere else.
+// Write-only values and secrets are in the seed, the files and the Ignition configuration, and nowhere else.
 func TestAccDisk_SeedSecretsAreNowhere(t *testing.T) {
 	l := acctest.Lab(t)
 	userData(t, l, "hidden-in-the-cluster")
@@ -188,19 +190,31 @@ variable "hidden" {
   type      = string
   ephemeral = true
 }
-`+seed("written", "user_data_wo = var.hidden, user_data_wo_version = 1")+seed("kept", fromSecret))
+`+seed("written", "user_data_wo = var.hidden, user_data_wo_version = 1")+seed("kept", fromSecret)+
+		disk("files", `source = { files = { label = "x", content_wo = { a = var.hidden }, content_wo_version = 1
+			secrets = { b = { namespace = "disks", name = "seed", key = "userData" } } } }`)+
+		disk("ignition_written", `source = { ignition = {
+			config_wo = jsonencode({ ignition = { version = "3.4.0" }, x = var.hidden }), config_wo_version = 1 } }`)+
+		disk("ignition_kept", `source = { ignition = { secret_ref = { namespace = "disks", name = "seed" } } }`))
 	everything := map[string]string{"output of plan": cli.Must("plan", "-out=the.plan", "-no-color")}
 	everything["output of apply"] = cli.Must("apply", "-no-color", "the.plan")
 	everything["plan as JSON"] = cli.Must("show", "-json", "the.plan")
 	acctest.Contains(t, read(t, file(l, "written")), "hidden-from-plans")
 	acctest.Contains(t, read(t, file(l, "kept")), "hidden-in-the-cluster")
+	acctest.Contains(t, read(t, file(l, "files")), "hidden-from-plans", "hidden-in-the-cluster")
+	acctest.Contains(t, read(t, file(l, "ignition_written")), "hidden-from-plans")
+	acctest.Contains(t, read(t, file(l, "ignition_kept")), "hidden-in-the-cluster")
 	if plan := cli.Must("plan", "-no-color"); !strings.Contains(plan, "No changes.") {
 		t.Errorf("the plan after that is not empty:\n%s", plan)
 	}
-	cli.Replace("main.tf", "user_data_wo_version = 1", "user_data_wo_version = 2")
+	for _, version := range []string{"user_data", "content", "config"} {
+		cli.Replace("main.tf", version+"_wo_version = 1", version+"_wo_version = 2")
+	}
 	changed := cli.With("TF_VAR_hidden=hidden-once-more")
 	everything["output of the change"] = changed.Must("apply", "-auto-approve", "-no-color")
-	acctest.Contains(t, read(t, file(l, "written")), "hidden-once-more")
+	for _, name := range []string{"written", "files", "ignition_written"} {
+		acctest.Contains(t, read(t, file(l, name)), "hidden-once-more")
+	}
 	everything["output of destroy"] = cli.Must("destroy", "-auto-approve", "-no-color")
 	files, err := filepath.Glob(filepath.Join(cli.Dir, "*"))
 	if err != nil || len(files) < 4 {

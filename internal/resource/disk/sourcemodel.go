@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -19,6 +20,8 @@ type sourceModel struct {
 	Root      *imagesource.Reference `tfsdk:"root_filesystem"`
 	CloudInit *cloudInitModel        `tfsdk:"cloud_init"`
 	Env       *environmentModel      `tfsdk:"environment"`
+	Files     *filesModel            `tfsdk:"files"`
+	Ignition  *ignitionModel         `tfsdk:"ignition"`
 }
 
 // pinned is the source with the container image of that digest, whatever its tag stands for by now.
@@ -44,12 +47,18 @@ func (s sourceModel) composed() composed {
 		return *s.CloudInit
 	case s.Env != nil:
 		return *s.Env
+	case s.Files != nil:
+		return *s.Files
+	case s.Ignition != nil:
+		return *s.Ignition
 	}
 	return nil
 }
 
 // isComposed reports whether the source is composed.
-func (m model) isComposed() bool { return m.kind() == fromCloudInit || m.kind() == fromEnvironment }
+func (m model) isComposed() bool {
+	return slices.Contains([]string{fromCloudInit, fromEnvironment, fromFiles, fromIgnition}, m.kind())
+}
 
 type cloudInitModel struct {
 	UserData             types.String       `tfsdk:"user_data"`
@@ -113,6 +122,12 @@ func (m model) checkSource(ctx context.Context, diags *diag.Diagnostics) {
 	s.Check(path.Root("source"), diags)
 	if s.Root != nil {
 		s.Root.Check(childPath(fromRoot), diags)
+	}
+	if s.Files != nil {
+		s.Files.check(m.isSourceKnown(ctx), diags)
+	}
+	if s.Ignition != nil {
+		s.Ignition.check(diags)
 	}
 	if c := s.CloudInit; c != nil {
 		for name, data := range map[string]types.String{"user_data": c.UserData, "user_data_wo": c.UserDataWO} {

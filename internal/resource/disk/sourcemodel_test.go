@@ -139,6 +139,8 @@ func TestSource_UnknownSeed(t *testing.T) {
 		want     volume.AccessMode
 	}{
 		"a seed":            {map[string]any{"cloud_init": unknown{}}, volume.ReadShared},
+		"files":             {map[string]any{"files": unknown{}}, volume.ReadShared},
+		"ignition":          {map[string]any{"ignition": unknown{}}, volume.ReadShared},
 		"unknown":           {unknown{}, volume.ReadShared},
 		"one of two":        {map[string]any{"cloud_init": unknown{}, "file": unknown{}}, volume.ReadShared},
 		"an image, adopted": {map[string]any{"file": someFile}, volume.WriteExclusive},
@@ -158,6 +160,8 @@ func TestSource_FormatWhenKnown(t *testing.T) {
 		"volume":          {map[string]any{"volume": unknown{}}, types.StringValue("qcow2")},
 		"container image": {map[string]any{"container_image": unknown{}}, types.StringValue("qcow2")},
 		"seed":            {map[string]any{"cloud_init": unknown{}}, types.StringValue("raw")},
+		"files":           {map[string]any{"files": unknown{}}, types.StringValue("raw")},
+		"ignition":        {map[string]any{"ignition": unknown{}}, types.StringValue("raw")},
 		"url":             {map[string]any{"url": someURL}, types.StringUnknown()},
 		"file":            {map[string]any{"file": someFile}, types.StringUnknown()},
 	} {

@@ -25,6 +25,8 @@ const (
 	fromCloudInit = "cloud_init"
 	// fromEnvironment are environment variables for a machine that runs a container image.
 	fromEnvironment = "environment"
+	fromFiles       = "files"
+	fromIgnition    = "ignition"
 )
 
 func sourceAttribute() schema.Attribute {
@@ -57,6 +59,8 @@ func sourceAttribute() schema.Attribute {
 			"After the disk was created, a file that is missing, there or in another folder, is not a change."),
 		fromCloudInit:   cloudInitAttribute(),
 		fromEnvironment: environmentAttribute(),
+		fromFiles:       filesAttribute(),
+		fromIgnition:    ignitionAttribute(),
 	}
 	var one []path.Expression
 	for _, name := range slices.Sorted(maps.Keys(children)) {
@@ -91,23 +95,27 @@ func cloudInitAttribute() schema.SingleNestedAttribute {
 				others = append(others, path.MatchRelative().AtParent().AtName(other))
 			}
 		}
-		attributes[name] = tfvalue.Optional(description, stringvalidator.ConflictsWith(others...))
-		attributes[name+"_wo"] = schema.StringAttribute{
-			Optional: true, WriteOnly: true,
-			MarkdownDescription: "Instead of `" + name + "`, write-only (Terraform 1.11 or newer): never in state or plan. Change `" +
-				name +
-				"_wo_version` with it.",
-			Validators: []validator.String{stringvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName(name + "_wo_version"))},
-		}
-		attributes[name+"_wo_version"] = schema.Int64Attribute{
-			Optional: true, MarkdownDescription: "Any number; changing it creates a new seed.",
-			Validators: []validator.Int64{int64validator.AlsoRequires(path.MatchRelative().AtParent().AtName(name + "_wo"))},
-		}
+		addText(attributes, name, description, stringvalidator.ConflictsWith(others...))
 	}
 	return schema.SingleNestedAttribute{
 		Optional: true, Attributes: attributes,
 		MarkdownDescription: "A cloud-init seed (NoCloud): a small read-only ISO image with the volume label `cidata`, for a machine's " +
 			"disk with `device = \"cdrom\"`. Changed content creates a new seed, which is inserted while the machine runs. All users " +
 			"that can read the storage pool of the host, or the CD-ROM in the guest, can read all of it.",
+	}
+}
+
+// addText adds a text, and the same write-only.
+func addText(attributes map[string]schema.Attribute, name, description string, check validator.String) {
+	attributes[name] = tfvalue.Optional(description, check)
+	attributes[name+"_wo"] = schema.StringAttribute{
+		Optional: true, WriteOnly: true,
+		MarkdownDescription: "Instead of `" + name + "`, write-only (Terraform 1.11 or newer): never in state or plan. Change `" + name +
+			"_wo_version` with it.",
+		Validators: []validator.String{stringvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName(name + "_wo_version"))},
+	}
+	attributes[name+"_wo_version"] = schema.Int64Attribute{
+		Optional: true, MarkdownDescription: "Any number; changing it makes a new disk.",
+		Validators: []validator.Int64{int64validator.AlsoRequires(path.MatchRelative().AtParent().AtName(name + "_wo"))},
 	}
 }
