@@ -44,10 +44,9 @@ type isoNode struct {
 	content  []byte
 	isFolder bool
 	children map[string]*isoNode // by their names in lower case
-	// parent is the number of a folder's parent in the path table.
-	parent int
-	// The rest is different in both trees.
+	// The rest is different in both trees. parent is the number of a folder's parent in the path table.
 	id           [2]string
+	parent       [2]int
 	at, capacity [2]uint32
 }
 
@@ -92,7 +91,7 @@ func ISO(label string, files ...ISOFile) ([]byte, error) {
 		image = append(image, padded(pathTable(k, folders, binary.LittleEndian))...)
 		image = append(image, padded(pathTable(k, folders, binary.BigEndian))...)
 		for _, f := range folders {
-			image = append(image, f.directory(k, folders[f.parent])...)
+			image = append(image, f.directory(k, folders[f.parent[k]])...)
 		}
 	}
 	return append(image, content...), nil
@@ -173,7 +172,7 @@ func (n *isoNode) folders(k int) []*isoNode {
 	for i := 0; i < len(all); i++ {
 		for _, c := range all[i].sorted(k) {
 			if c.isFolder {
-				c.parent = i
+				c.parent[k] = i
 				all = append(all, c)
 			}
 		}
@@ -211,7 +210,7 @@ func (n *isoNode) record(k int, id string) []byte {
 func pathTable(k int, folders []*isoNode, order binary.AppendByteOrder) (table []byte) {
 	for _, f := range folders {
 		table = order.AppendUint32(append(table, byte(len(f.id[k])), 0), f.at[k])
-		table = append(order.AppendUint16(table, uint16(f.parent+1)), f.id[k]...)
+		table = append(order.AppendUint16(table, uint16(f.parent[k]+1)), f.id[k]...)
 		table = append(table, make([]byte, len(f.id[k])%2)...)
 	}
 	return table

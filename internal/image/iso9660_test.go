@@ -234,3 +234,33 @@ func TestISO_Names(t *testing.T) {
 		t.Error("a long label is taken")
 	}
 }
+
+// Folders have another order in each tree, where a plain name stands for one with other letters.
+func TestISO_ParentsOfBothTrees(t *testing.T) {
+	const sector = 2048
+	iso := isoOf(t, map[string]string{"é/x/1": "1", "z/y/2": "2", "a/b/c/3": "3"})
+	for _, descriptor := range []int{16, 17} {
+		d := iso[descriptor*sector:]
+		table := iso[binary.LittleEndian.Uint32(d[140:])*sector:]
+		var places []uint32
+		for length := int(binary.LittleEndian.Uint32(d[132:])); length > 0; {
+			at, n := binary.LittleEndian.Uint32(table[2:]), 8+int(table[0])+int(table[0])%2
+			places = append(places, at)
+			parent := places[binary.LittleEndian.Uint16(table[6:])-1]
+			if own := iso[at*sector:]; binary.LittleEndian.Uint32(own[34+2:]) != parent || at != parent && !isIn(iso[parent*sector:][:sector], at) {
+				t.Errorf("descriptor %d: the folder at %d has not the parent at %d", descriptor, at, parent)
+			}
+			table, length = table[n:], length-n
+		}
+	}
+}
+
+// isIn reports whether a folder has another one.
+func isIn(folder []byte, at uint32) bool {
+	for i := 0; folder[i] != 0; i += int(folder[i]) {
+		if binary.LittleEndian.Uint32(folder[i+2:]) == at {
+			return true
+		}
+	}
+	return false
+}
