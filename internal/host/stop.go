@@ -88,7 +88,7 @@ func (h *Host) shutdown(ctx context.Context, id string, byAgent bool) error {
 			return false, errors.Join(err, h.canObey(state, id))
 		})
 	}()
-	var refused <-chan error
+	var refused <-chan struct{}
 	agent, wait := "", time.Duration(0)
 	if byAgent {
 		agent, wait, refused = "its guest agent was asked, and ", min(agentGrace, timeLeft(ctx)/3), h.askAgentToStop(ctx, id)
@@ -106,7 +106,9 @@ func (h *Host) shutdown(ctx context.Context, id string, byAgent bool) error {
 			}
 			return err
 		case <-refused:
-			agent = "no guest agent took the request, and "
+			if pressed == 0 { // later it is libvirt's timeout, for an agent that has taken it
+				agent = "no guest agent took the request, and "
+			}
 		case <-press.C:
 		}
 		press.Reset(askAgain)
@@ -121,27 +123,26 @@ func (h *Host) pressButton(ctx context.Context, id string, pressed *int) error {
 	err := domainDo(ctx, h, "shut down domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
 		return l.DomainShutdownFlags(d, libvirt.DomainShutdownAcpiPowerBtn)
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		*pressed++
-	}
-	// Not found, or an invalid operation: it has ended, for which there is an event. Unreachable: libvirtd may return.
-	if errors.Is(err, ErrNotFound) || isCode(err, libvirt.ErrOperationInvalid) || unreachable(err) || ctx.Err() != nil {
-		return nil
+	case errors.Is(err, ErrNotFound), isCode(err, libvirt.ErrOperationInvalid), unreachable(err), ctx.Err() != nil:
+		err = nil // it has ended, for which there is an event, or libvirtd may return
 	}
 	return err
 }
 
-// askAgentToStop has the guest agent shut the guest down; refused receives why it does not. For an agent that hangs libvirt waits a minute,
+// askAgentToStop has the guest agent shut the guest down; refused tells that it does not. For an agent that hangs libvirt waits a minute,
 // which keeps neither the caller nor the connection.
-func (h *Host) askAgentToStop(ctx context.Context, id string) (refused <-chan error) {
-	answer := make(chan error, 1)
+func (h *Host) askAgentToStop(ctx context.Context, id string) (refused <-chan struct{}) {
+	answer := make(chan struct{}, 1)
 	go func() {
 		err := domainDo(context.WithoutCancel(ctx), h, "ask the guest agent to shut down domain", id,
 			func(l *libvirt.Libvirt, d libvirt.Domain) error {
 				return l.DomainShutdownFlags(d, libvirt.DomainShutdownGuestAgent)
 			})
 		if err != nil {
-			answer <- err
+			answer <- struct{}{}
 		}
 	}()
 	return answer
