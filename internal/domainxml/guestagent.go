@@ -18,6 +18,11 @@ func isAgentPort(c libvirtxml.DomainChannel) bool {
 	return c.Target != nil && c.Target.VirtIO != nil && c.Target.VirtIO.Name == agentPort
 }
 
+// HasAgent reports whether there is a channel for the guest agent.
+func (d *Domain) HasAgent() bool {
+	return d.xml.Devices != nil && slices.ContainsFunc(d.xml.Devices.Channels, isAgentPort)
+}
+
 func applyGuestAgent(d *libvirtxml.Domain, m Machine) {
 	has := slices.ContainsFunc(d.Devices.Channels, isAgentPort)
 	switch {

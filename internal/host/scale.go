@@ -15,6 +15,8 @@ const (
 	balloonTime = 10 * time.Second
 	// changeTime is how long a balloon may stay as it is while it gets its size: QEMU sends an event once a second.
 	changeTime = 3 * time.Second
+	// onlineTime is how long a guest may take to put a new processor online.
+	onlineTime = 10 * time.Second
 )
 
 // SetVCPUs sets the number of processors of a running domain; the stored definition is not changed.

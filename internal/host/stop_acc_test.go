@@ -105,7 +105,7 @@ func TestAccStop(t *testing.T) {
 		"deaf":   `did not shut down in time: it ignores its power button, which was pressed [1-9]\d* times within \d+s`,
 		"paused": `it is paused \(user\), so it can't act on its power button\. Go on with it \(virsh resume\)`,
 	} {
-		err := h.Stop(soon(t, 4*time.Second), ids[name], false)
+		err := h.Stop(soon(t, 4*time.Second), ids[name], host.Shutdown{})
 		if !errors.Is(err, host.ErrStillRunning) || !regexp.MustCompile(want).MatchString(err.Error()) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -115,7 +115,7 @@ func TestAccStop(t *testing.T) {
 	}
 	// Stop ends its wait for a guest that is paused in between.
 	stopped, ctx := make(chan error, 1), soon(t, lab.Patience(time.Minute))
-	go func() { stopped <- h.Stop(ctx, ids["deaf"], false) }()
+	go func() { stopped <- h.Stop(ctx, ids["deaf"], host.Shutdown{}) }()
 	stillWaits(t, stopped)
 	virsh(t, labHost, "suspend", ids["deaf"])
 	if err := <-stopped; !errors.Is(err, host.ErrStillRunning) || ctx.Err() != nil {
@@ -124,7 +124,7 @@ func TestAccStop(t *testing.T) {
 	virsh(t, labHost, "resume", ids["deaf"])
 	// Only the deaf one uses up a part of its time, which is half of it.
 	for name, limit := range map[string]time.Duration{obedient: lab.Patience(time.Minute), "deaf": 10 * time.Second, "paused": lab.Patience(time.Minute)} {
-		if err := h.Stop(soon(t, limit), ids[name], name != obedient); err != nil {
+		if err := h.Stop(soon(t, limit), ids[name], host.Shutdown{Force: name != obedient}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if state, err := h.State(t.Context(), ids[name]); err != nil || state.Active || state.String() != "shut off" {
@@ -134,10 +134,10 @@ func TestAccStop(t *testing.T) {
 	if text := log.Text(t); !strings.Contains(text, "reboot: Power down") {
 		t.Error("the guest did not power down by itself:", text)
 	}
-	if err := h.Stop(t.Context(), ids["deaf"], true); err != nil {
+	if err := h.Stop(t.Context(), ids["deaf"], host.Shutdown{Force: true}); err != nil {
 		t.Error("of a domain that is off:", err)
 	}
-	if err := h.Stop(t.Context(), missing(), true); !errors.Is(err, host.ErrNotFound) {
+	if err := h.Stop(t.Context(), missing(), host.Shutdown{Force: true}); !errors.Is(err, host.ErrNotFound) {
 		t.Error("of a domain that is gone:", err)
 	}
 }
@@ -147,7 +147,7 @@ func TestAccStop_ContinuesAfterLibvirtdRestart(t *testing.T) {
 	h, labHost := hostA(t, l)
 	id := run(t, l, h, "deaf")
 	stopped, ctx := make(chan error, 1), soon(t, lab.Patience(2*time.Minute))
-	go func() { stopped <- h.Stop(ctx, id, true) }()
+	go func() { stopped <- h.Stop(ctx, id, host.Shutdown{Force: true}) }()
 	stillWaits(t, stopped)
 	if err := labHost.Kill(t.Context()); err != nil {
 		t.Fatal(err)

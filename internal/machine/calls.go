@@ -28,12 +28,13 @@ type Host interface {
 
 	// Power, and the domain that runs.
 	Start(ctx context.Context, uuid string) error
-	Stop(ctx context.Context, uuid string, force bool) error
+	Stop(ctx context.Context, uuid string, how host.Shutdown) error
 	State(ctx context.Context, uuid string) (host.State, error)
 	LiveXML(ctx context.Context, uuid string) (string, error)
 	SavedXML(ctx context.Context, uuid string) (string, error)
 	DiskError(ctx context.Context, uuid string) (target string, noSpace bool, err error)
 	Addresses(ctx context.Context, uuid string, agent bool) map[string][]string
+	AskAgent(ctx context.Context, uuid, command string, arguments map[string]any, answer any) error
 	Leases(ctx context.Context) (map[host.Lease]int64, error)
 	AwaitEvery(ctx context.Context, interval time.Duration, uuid string, done func(context.Context) (bool, error)) error
 
@@ -47,6 +48,7 @@ type Host interface {
 	SetLiveMetadata(ctx context.Context, uuid, namespace, prefix, element string) error
 	SetLiveNames(ctx context.Context, uuid, title, description string) error
 	SetVCPUs(ctx context.Context, uuid string, n uint) error
+	PutOnline(ctx context.Context, uuid string, vcpus uint) error
 	PinVCPU(ctx context.Context, uuid string, vcpu uint, cpus map[uint]bool) error
 	SetAction(ctx context.Context, uuid string, panics bool, action string) error
 	SetMemory(ctx context.Context, uuid string, kib uint, there func(liveXML string) (bool, error)) error

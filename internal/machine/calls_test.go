@@ -36,7 +36,10 @@ func (h *counted) IsPersistent(ctx context.Context, uuid string) (bool, error) {
 	return h.busy.IsPersistent(ctx, uuid)
 }
 
-func (h *counted) Stop(context.Context, string, bool) error {
+func (h *counted) Stop(_ context.Context, _ string, how host.Shutdown) error {
+	if how.Agent {
+		h.asked["agent"]++
+	}
 	h.active = false
 	return nil
 }

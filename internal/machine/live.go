@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
 // unlock changes the password of the running domain's display. It does so before the persistent definition is written, so that the next
@@ -49,7 +50,9 @@ func (m Manager) scale(ctx context.Context, uuid string, live *domainxml.Domain,
 	}
 	m.log.Info(ctx, "Scaling the running machine", map[string]any{"machine": want.Name, "vcpus": s.VCPUs, "KiB": s.Memory})
 	if s.VCPUs != 0 {
-		err = m.host.SetVCPUs(ctx, uuid, s.VCPUs)
+		if err = m.host.SetVCPUs(ctx, uuid, s.VCPUs); err == nil {
+			m.putOnline(ctx, uuid, live, want)
+		}
 	}
 	if err == nil && s.Memory != 0 {
 		err = m.host.SetMemory(ctx, uuid, s.Memory, func(live string) (bool, error) { return domainxml.HasMemory(live, s.Memory) })
@@ -58,6 +61,21 @@ func (m Manager) scale(ctx context.Context, uuid string, live *domainxml.Domain,
 		return nil, err
 	}
 	return m.readLive(ctx, uuid)
+}
+
+// putOnline has the guest use the processors that were plugged in, which many guests do only when they are told. What fails is a warning:
+// the machine has them.
+func (m Manager) putOnline(ctx context.Context, uuid string, live *domainxml.Domain, want domainxml.Machine) {
+	why := "No guest agent is connected."
+	if is, err := live.Machine(); err == nil && is.AgentConnected {
+		if err = m.host.PutOnline(ctx, uuid, want.VCPUs); err == nil {
+			return
+		}
+		why = "Its agent did not: " + host.Answer(err) + "."
+	}
+	m.Warn(fmt.Sprintf("Processors of machine %s may be offline in its guest", want.Name), fmt.Sprintf("It has %d by now. Those that were "+
+		"plugged in are used once its guest has put them online, each by echo 1 > /sys/devices/system/cpu/cpuN/online, or with its "+
+		"next start. %s", want.VCPUs, why))
 }
 
 // limit sets the limits of the running domain's disks to those of want, and returns it after that.

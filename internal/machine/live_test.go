@@ -2,8 +2,10 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -89,6 +91,60 @@ func TestTune_SetsWhatDiffers(t *testing.T) {
 		m := Manager{log: quiet, host: h}
 		if _, err := m.tune(t.Context(), "", live, c.want); err != nil || !slices.Equal(h.set, c.set) {
 			t.Errorf("set is %q, %v", h.set, err)
+		}
+	}
+}
+
+// hotplugging is a running domain whose agent answers with err, and notes how many processors it is to put online.
+type hotplugging struct {
+	busy
+	online uint
+	err    error
+}
+
+func (h *hotplugging) PutOnline(_ context.Context, _ string, n uint) error {
+	h.online = n
+	return h.err
+}
+
+// A processor that was plugged in is put online by a connected agent; otherwise a warning tells how.
+func TestScale_PutsProcessorsOnline(t *testing.T) {
+	for name, c := range map[string]struct {
+		state  string
+		err    error
+		vcpus  uint
+		online uint
+		warns  []string
+	}{
+		"by the agent":           {state: "connected", vcpus: 2, online: 2},
+		"the agent refuses":      {state: "connected", vcpus: 2, online: 2, err: errors.New("no \x1b"), warns: []string{"/cpuN/online", `did not: "no \x1b"`}},
+		"nobody is at the port":  {state: "disconnected", vcpus: 2, warns: []string{"It has 2 by now", "/cpuN/online", "No guest agent"}},
+		"the number is the same": {state: "connected", vcpus: 1},
+	} {
+		is := domainxml.Machine{
+			Name: "web", VCPUs: 1, MaxVCPUs: 4, Memory: 1 << 20, DomainType: "qemu", Type: "pc", GuestAgent: true,
+			Metadata: domainxml.Metadata{Phase: domainxml.Ready},
+		}
+		text, err := domainxml.Build(is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = strings.Replace(text, `name="org.qemu.guest_agent.0"`, `name="org.qemu.guest_agent.0" state="`+c.state+`"`, 1)
+		h := &hotplugging{busy: busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, true}}, err: c.err}
+		warned, want := "", is
+		want.VCPUs = c.vcpus
+		m := Manager{log: quiet, host: h, Warn: func(_, detail string) { warned += detail }}
+		live, err := domainxml.Read(text)
+		if err == nil {
+			_, err = m.scale(t.Context(), "", live, want)
+		}
+		if err != nil || h.online != c.online || (warned == "") != (c.warns == nil) || len(warned) > 300 {
+			t.Errorf("%s: %d are put online, and it warns of %q, %v", name, h.online, warned, err)
+		}
+		for _, part := range c.warns {
+			if !strings.Contains(warned, part) {
+				t.Errorf("%s: it warns of %q, without %q", name, warned, part)
+			}
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (h *stocked) Define(ctx context.Context, text string) (string, error) {
 
 func (h *stocked) SavedXML(context.Context, string) (string, error) { return "", nil }
 
-func (h *stocked) Stop(context.Context, string, bool) error { return nil }
+func (h *stocked) Stop(context.Context, string, host.Shutdown) error { return nil }
 
 func (h *stocked) VolumeAt(_ context.Context, path string) (host.StorageVolume, error) {
 	if path == "/pool/disk" || path == "/pool/web.log" {

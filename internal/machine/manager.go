@@ -23,6 +23,8 @@ import (
 type Manager struct {
 	// Leases are those before the machine was booted, if its addresses are waited for; nil notes none.
 	Leases map[host.Lease]int64
+	// ByAgent has guests shut down by their agents, where they have a channel for one, before their power buttons are pressed.
+	ByAgent bool
 	// Warn shows a warning to the user.
 	Warn func(summary, detail string)
 	// Disks completes the moves of disks that go along with machines.

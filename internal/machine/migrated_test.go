@@ -65,7 +65,7 @@ type leaving struct {
 
 func (h *leaving) IsPersistent(context.Context, string) (bool, error) { return h.isPersistent, nil }
 
-func (h *leaving) Stop(context.Context, string, bool) error {
+func (h *leaving) Stop(context.Context, string, host.Shutdown) error {
 	h.shown = h.after
 	return nil
 }

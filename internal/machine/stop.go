@@ -16,11 +16,11 @@ import (
 func (m Manager) stop(ctx context.Context, uuid string, at Observation, force bool) error {
 	defer m.log.Progress(ctx, "Waiting for the guest to shut down", map[string]any{"domain": uuid, "force_stop": force})()
 	if at.live == nil {
-		return m.host.Stop(ctx, uuid, force) // it may have been started since
+		return m.host.Stop(ctx, uuid, host.Shutdown{Force: force}) // it may have been started since
 	}
 	isPersistent, err := m.host.IsPersistent(ctx, uuid)
 	if err == nil {
-		err = m.host.Stop(ctx, uuid, force)
+		err = m.host.Stop(ctx, uuid, host.Shutdown{Agent: m.ByAgent && at.live.HasAgent(), Force: force})
 	}
 	if err != nil {
 		return err

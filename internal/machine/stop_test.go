@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
 // If a machine may be restarted when its guest does not acknowledge an unplug, the unplug does not use up a short timeout. Of a long one the host
@@ -27,4 +29,25 @@ func TestVirtualMachine_UnplugLeavesTimeForRestart(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The agent is asked where it may be, and the running machine has its port.
+func TestStop_ByAgent(t *testing.T) {
+	for name, c := range map[string]struct{ byAgent, has, asked bool }{
+		"it has an agent": {true, true, true}, "it has none": {true, false, false}, "the button alone": {false, true, false},
+	} {
+		text, err := domainxml.Build(domainxml.Machine{Name: "web", VCPUs: 1, Memory: 65536, DomainType: "qemu", Type: "pc", GuestAgent: c.has})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &counted{busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, true}}, map[string]int{}}
+		m := Manager{log: quiet, host: h, ByAgent: c.byAgent}
+		at, err := m.see(t.Context(), "")
+		if err == nil {
+			err = m.stop(t.Context(), "", at, false)
+		}
+		if err != nil || (h.asked["agent"] == 1) != c.asked {
+			t.Errorf("%s: asked is %v, %v", name, h.asked, err)
+		}
+	}
 }

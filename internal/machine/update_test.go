@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 )
 
 // quiet discards all messages.
@@ -22,7 +23,7 @@ var quiet = Log{
 // busy is a host with a domain whose guest keeps running: it has no call to undefine it, and none to stop it while it runs.
 type busy struct{ leftOver }
 
-func (h *busy) Stop(context.Context, string, bool) error {
+func (h *busy) Stop(context.Context, string, host.Shutdown) error {
 	if h.active {
 		return errors.New("the guest was to go on")
 	}
@@ -60,7 +61,12 @@ func TestVirtualMachine_UpdateCalls(t *testing.T) {
 	}
 	for _, active := range []bool{true, false} {
 		h := &busy{leftOver{stubborn{oneDomain: oneDomain{stored: text}, live: text}, active}}
-		_, pending, started, err := Manager{log: quiet, host: h, owner: "prod"}.Update(t.Context(), was.UUID, want, Power{On: active})
+		warned := ""
+		m := Manager{log: quiet, host: h, owner: "prod", Warn: func(summary, _ string) { warned += summary }}
+		_, pending, started, err := m.Update(t.Context(), was.UUID, want, Power{On: active})
+		if isOf := strings.Contains(warned, "offline in its guest"); isOf != active {
+			t.Errorf("active %v: it warns of %q", active, warned)
+		}
 		if err != nil || started || active && !strings.Contains(strings.Join(pending, " "), "boot") {
 			t.Errorf("active %v: pending is %v, started %v, %v", active, pending, started, err)
 		}
@@ -77,7 +83,7 @@ type restarting struct {
 	starts int
 }
 
-func (h *restarting) Stop(context.Context, string, bool) error {
+func (h *restarting) Stop(context.Context, string, host.Shutdown) error {
 	h.active = false
 	return nil
 }

@@ -27,7 +27,8 @@
 //	virtclaim.cdroms=<n>            wait until n CD-ROM drives exist, a minute at most
 //	virtclaim.nics=<n>              wait until n network interfaces exist, a minute at most, and bring them up
 //	virtclaim.dhcp=<name>           request an address by DHCP; may be repeated
-//	virtclaim.agent=<port>          answer queries for addresses at a virtio port, such as vport0p1, as QEMU's agent does
+//	virtclaim.agent=<port>          answer what virtclaim asks at a virtio port, such as vport0p1, as QEMU's agent does
+//	virtclaim.refuse=<command>      one that the agent does not have, such as guest-file-open; may be repeated
 //	virtclaim.read=<name>           print the FILEs of an ISO image in a CD-ROM drive; may be repeated
 //	virtclaim.write=<name>:<text>   write the text to the disk, at byte 4096; may be repeated
 //	virtclaim.load=<module>         load a driver that is not loaded by default; may be repeated

@@ -99,11 +99,64 @@ answer() {
 			*guest-sync-delimited*) printf '\377{"return":%s}\n' "${id%%'}'*}" ;;
 			*guest-sync*) printf '{"return":%s}\n' "${id%%'}'*}" ;;
 			*guest-network-get-interfaces*) echo "{\"return\":[$(networks)]}" ;;
-			*) echo '{"error":{"class":"CommandNotFound","desc":"the guest of the lab has no such command"}}' ;;
+			*guest-info*) echo "{\"return\":{\"version\":\"7.2.0\",\"supported_commands\":[$(commands)]}}" ;;
+			*) reply ;;
 			esac
 		done
 		usleep 100000
 	done
+}
+
+# reply: the answers that virtclaim.refuse may refuse. Where there is /hangs, a shutdown has no end.
+reply() {
+	name=${question#*'"execute":"'}
+	name=${name%%'"'*}
+	case "$refused " in *" $name "*) name=refused ;; esac
+	case $name in
+	guest-shutdown) [ -e /hangs ] || /sbin/power-off ;;
+	guest-file-open) [ -e $result ] && echo '{"return":1}' || failed "failed to open file '$result': No such file or directory" ;;
+	guest-file-read) echo "{\"return\":{\"count\":$(wc -c <$result),\"buf-b64\":\"$(base64 -w 0 $result)\",\"eof\":true}}" ;;
+	guest-file-close) echo '{"return":{}}' ;;
+	guest-get-vcpus) echo "{\"return\":[$(vcpus)]}" ;;
+	guest-set-vcpus) online ;;
+	*) echo '{"error":{"class":"CommandNotFound","desc":"the guest of the lab has no such command"}}' ;;
+	esac
+}
+
+result=/run/cloud-init/result.json
+
+failed() {
+	echo "{\"error\":{\"class\":\"GenericError\",\"desc\":\"$1\"}}"
+}
+
+# commands: what the agent says of its commands, as far as virtclaim looks at them.
+commands() {
+	all=
+	for name in guest-info guest-file-open guest-file-read guest-file-close; do
+		case "$refused " in *" $name "*) enabled=false ;; *) enabled=true ;; esac
+		all=$all,{\"name\":\"$name\",\"enabled\":$enabled,\"success-response\":true}
+	done
+	echo "${all#,}"
+}
+
+# vcpus: what the agent says of the processors. The first can't be put offline.
+vcpus() {
+	all=
+	for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
+		case $(cat "$cpu/online" 2>/dev/null) in 0) online=false ;; *) online=true ;; esac
+		all=$all,{\"logical-id\":${cpu##*/cpu},\"online\":$online,\"can-offline\":true}
+	done
+	echo "${all#,}"
+}
+
+# online: puts the processors of the question online, and says how many these are.
+online() {
+	count=0
+	for id in $(echo "$question" | grep -o '"logical-id":[0-9]*' | sed 's/.*://'); do
+		echo 1 >"/sys/devices/system/cpu/cpu$id/online"
+		count=$((count + 1))
+	done
+	echo "{\"return\":$count}"
 }
 
 # networks: what the agent says of the network interfaces.
@@ -203,6 +256,7 @@ for nic in $([ -z "$(param nics)" ] || nics); do
 done
 for nic in $(param dhcp); do dhcp "$nic"; done
 wait_for ports "$(param agent | wc -l)" # or the shell would make a file of that name
+refused=$(param refuse | sed 's/^/ /' | tr -d '\n')
 for port in $(param agent); do answer <>"/dev/$port" >&0 & done
 for cdrom in $(param read); do read_cdrom "$cdrom"; done
 for order in $(param write); do write "${order%%:*}" "${order#*:}"; done

@@ -14,7 +14,7 @@ var changes = []change{
 	},
 	{
 		attribute: "cpu.vcpus", first: `cpu = { vcpus = 2, max_vcpus = 4 }`, second: `cpu = { vcpus = 3, max_vcpus = 4 }`, without: "",
-		change: live, removal: atStart, more: "more of them up to `max_vcpus`; fewer, and beyond that, at the next start; without `cpu` it is one",
+		change: live, removal: atStart, more: "more of them up to `max_vcpus`, which the guest agent puts online; fewer, and beyond that, at the next start; without `cpu` it is one",
 	},
 	{
 		attribute: "machine.type", first: `machine = { type = "pc", domain_type = "qemu" }`, second: `machine = { type = "q35", domain_type = "qemu" }`,
@@ -197,6 +197,7 @@ var changes = []change{
 	{
 		attribute: "running", first: `running = true`, second: `running = false`, change: stopped, removal: started, boots: true, more: "true by default",
 	},
+	{attribute: "shutdown_mode", first: `shutdown_mode = "agent"`, second: `shutdown_mode = "acpi"`, change: ours, removal: ours},
 	{attribute: "force_stop", first: `force_stop = false`, second: `force_stop = true`, change: ours, removal: ours},
 	{
 		attribute: "migration.mode", first: `migration = { mode = "live" }`, second: `migration = { mode = "offline" }`, change: ours, removal: ours,
@@ -245,6 +246,9 @@ var changes = []change{
 	{attribute: "wait_for.agent", first: `guest_agent = true
   wait_for = { agent = true, timeout = "1s" }`, second: `guest_agent = true
   wait_for = { agent = false, timeout = "1s" }`, without: `guest_agent = true`, change: ours, removal: ours},
+	{attribute: "wait_for.cloud_init", first: `guest_agent = true
+  wait_for = { cloud_init = true, timeout = "1s" }`, second: `guest_agent = true
+  wait_for = { cloud_init = false, timeout = "1s" }`, without: `guest_agent = true`, change: ours, removal: ours},
 	{attribute: "wait_for.timeout", first: `guest_agent = true
   wait_for = { agent = true, timeout = "1s" }`, second: `guest_agent = true
   wait_for = { agent = true, timeout = "2s" }`, without: `guest_agent = true`, change: ours, removal: ours},

@@ -16,7 +16,7 @@ func guestAgentAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"guest_agent": schema.BoolAttribute{
 		Optional: true,
 		MarkdownDescription: "A channel for QEMU's guest agent (the package `qemu-guest-agent` in the guest), which reports the " +
-			"guest's addresses. Changes take effect at the next start.",
+			"guest's addresses, shuts it down (`shutdown_mode`) and puts new processors online. Changes take effect at the next start.",
 	}}
 }
 

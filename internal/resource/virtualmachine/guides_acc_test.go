@@ -129,19 +129,39 @@ func TestAccGuide_FirstMachine(t *testing.T) {
 	said(strings.NewReplacer("vda 1", "vda 2", "vda1", "vda2").Replace(grow)) // the lab's image has another partition first
 	acctest.Contains(t, said("df --output=size -BG / | tail -1"), "20G")
 
+	// The agent of the lab's image tells when cloud-init has ended, puts a processor online, and shuts the guest down.
 	_, web := guide(t, "first-machine.md", "Several machines over one image")
+	const waits = `wait_for   = { addresses = ["lan"], timeout = "5m" }`
+	if !strings.Contains(web, waits) {
+		t.Fatal("the page waits for something else")
+	}
+	web = strings.Replace(web, waits, fmt.Sprintf(`wait_for = { addresses = ["lan"], cloud_init = true, timeout = %q }
+  cpu         = { vcpus = 1, max_vcpus = 2 }
+  guest_agent = true`, lab.Patience(5*time.Minute)), 1)
 	cli.Write("web.tf", web)
-	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "7 added, 0 changed")
+	out := cli.Must("apply", "-auto-approve", "-no-color")
+	acctest.Contains(t, out, "7 added, 0 changed")
+	if message("waited for").MatchString(out) {
+		t.Errorf("it warns:\n%s", out)
+	}
 	var addresses map[string]string
 	if err := json.Unmarshal([]byte(cli.Must("output", "-json", "-no-color", "web")), &addresses); err != nil {
 		t.Fatal(err)
 	}
 	for name := range addresses {
 		address = addresses[name]
-		acctest.Contains(t, said("sudo cloud-init status --wait; hostname; df --output=size -BG / | tail -1"), "status: done", name, "10G")
+		acctest.Contains(t, said("cloud-init status; hostname; df --output=size -BG / | tail -1"), "status: done", name, "10G")
 	}
 	if len(addresses) != 2 {
 		t.Errorf("the machines are %v", addresses)
+	}
+	cli.Replace("web.tf", "vcpus = 1", "vcpus = 2")
+	if out := cli.Must("apply", "-auto-approve", "-no-color"); message("may be offline").MatchString(out) {
+		t.Errorf("it warns:\n%s", out)
+	}
+	for _, address = range addresses {
+		acctest.Contains(t, said("cat /sys/devices/system/cpu/online; sudo sh -c 'mkdir -p /etc/systemd/logind.conf.d && "+
+			"printf \"[Login]\\nHandlePowerKey=ignore\\n\" >/etc/systemd/logind.conf.d/button.conf && systemctl restart systemd-logind'"), "0-1")
 	}
 	if out := joined(cli.Must("plan", "-no-color")); !strings.Contains(out, "No changes.") {
 		t.Errorf("the plan after that is %s", out)

@@ -24,7 +24,7 @@ func TestVirtualMachine_SuspendedGuestIsNotWaitedFor(t *testing.T) {
 	h := &unchanging{stored: text, live: text, state: host.State{Active: true, Reason: "user"}}
 	m := model{Host: types.StringValue("host-a"), Name: types.StringValue("web"), Running: types.BoolValue(true)}
 	m.WaitFor = types.ObjectValueMust(waitForTypes(t), map[string]attr.Value{
-		"addresses": types.SetNull(types.StringType), "agent": types.BoolValue(true), "timeout": types.StringNull(),
+		"addresses": types.SetNull(types.StringType), "agent": types.BoolValue(true), "cloud_init": types.BoolNull(), "timeout": types.StringNull(),
 	})
 	var diags diag.Diagnostics
 	m.await(t.Context(), h.manager(), &diags)

@@ -3,6 +3,8 @@ package virtualmachine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
@@ -14,6 +16,16 @@ type unchanging struct {
 	machine.Host
 	stored, live string
 	state        host.State
+	// agent is what the guest's agent returns; a command that is not there fails.
+	agent map[string]string
+}
+
+func (h *unchanging) AskAgent(_ context.Context, _, command string, _ map[string]any, answer any) error {
+	text, has := h.agent[command]
+	if !has || answer == nil {
+		return errors.New("no " + command)
+	}
+	return json.Unmarshal([]byte(text), answer)
 }
 
 func (h *unchanging) StoredXML(context.Context, string) (string, error) { return h.stored, nil }

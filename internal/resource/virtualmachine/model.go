@@ -55,6 +55,7 @@ type model struct {
 	AllowRestart  types.Bool       `tfsdk:"allow_restart"`
 	Running       types.Bool       `tfsdk:"running"`
 	ForceStop     types.Bool       `tfsdk:"force_stop"`
+	ShutdownMode  types.String     `tfsdk:"shutdown_mode"`
 	Migration     types.Object     `tfsdk:"migration"`
 	Timeouts      timeouts.Value   `tfsdk:"timeouts"`
 }

@@ -6,17 +6,26 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
+)
+
+// The values of shutdown_mode.
+const (
+	agentMode = "agent"
+	acpiMode  = "acpi"
 )
 
 var powerGroup = attributeGroup{attributes: powerAttributes, intent: powerIntent, read: readPower}
@@ -42,6 +51,14 @@ func powerAttributes() map[string]schema.Attribute {
 				"such changes are stored and take effect at the next start, with a warning. It also allows an update to discard what the " +
 				"guest has written to a deleted file; the plan warns of that.",
 		},
+		"shutdown_mode": schema.StringAttribute{
+			Optional: true, Computed: true, Default: stringdefault.StaticString(agentMode),
+			Validators: []validator.String{stringvalidator.OneOf(agentMode, acpiMode)},
+			MarkdownDescription: "How the guest is shut down. `agent` asks the guest agent, where the machine runs with the port of one " +
+				"(`guest_agent`), and presses the power button (ACPI) if there is none that answers, or if the guest is not off within " +
+				"ten seconds. `acpi` presses the button alone. Defaults to `agent`. As with `force_stop`, a destroy uses the value " +
+				"applied last.",
+		},
 	}
 }
 
@@ -53,6 +70,9 @@ func readPower(m *model, is domainxml.Machine) {
 	m.State, m.Autostart = types.StringValue(is.State), types.BoolValue(is.Autostart)
 	if m.AllowRestart.IsNull() {
 		m.AllowRestart = types.BoolValue(false) // an import: no host knows of it
+	}
+	if m.ShutdownMode.IsNull() {
+		m.ShutdownMode = types.StringValue(agentMode) // the same
 	}
 }
 
@@ -91,6 +111,7 @@ func (m model) power(state model) machine.Power {
 // set for a guest that makes each update fail.
 func (m model) keepSettings(ctx context.Context, state *tfsdk.State, diags *diag.Diagnostics) {
 	diags.Append(state.SetAttribute(ctx, path.Root("force_stop"), m.ForceStop)...)
+	diags.Append(state.SetAttribute(ctx, path.Root("shutdown_mode"), m.ShutdownMode)...)
 	diags.Append(state.SetAttribute(ctx, path.Root("timeouts"), m.Timeouts)...)
 }
 

@@ -26,7 +26,7 @@ func TestVirtualMachine_WaitForTimeoutIsWarning(t *testing.T) {
 		Host: types.StringValue("host-a"), Name: types.StringValue("web"), Running: types.BoolValue(true),
 		WaitFor: types.ObjectValueMust(waitForTypes(t), map[string]attr.Value{
 			"addresses": types.SetValueMust(types.StringType, []attr.Value{types.StringValue("lan")}),
-			"agent":     types.BoolValue(true), "timeout": types.StringValue("1s"),
+			"agent":     types.BoolValue(true), "cloud_init": types.BoolNull(), "timeout": types.StringValue("1s"),
 		}),
 	}
 	for name, c := range map[string]struct {

@@ -58,7 +58,7 @@ func (r *virtualMachine) prepare(ctx context.Context, plan model, config tfsdk.C
 		return want, mgr, false
 	}
 	mgr = r.manager(h, plan.Host.ValueString())
-	mgr.Warn = diags.AddWarning
+	mgr.Warn, mgr.ByAgent = diags.AddWarning, plan.ShutdownMode.ValueString() != acpiMode
 	if _, keys := plan.waitFor(ctx, diags); len(keys) > 0 {
 		mgr.Leases = map[host.Lease]int64{}
 	}
@@ -294,6 +294,7 @@ func (r *virtualMachine) Delete(ctx context.Context, req resource.DeleteRequest,
 		return
 	}
 	mgr := r.manager(h, state.Host.ValueString())
+	mgr.ByAgent = state.ShutdownMode.ValueString() != acpiMode
 	var err error
 	if strings.HasSuffix(state.State.ValueString(), moving) { // before it ends here: then what is left would seem to be it
 		err = mgr.RemoveLeft(ctx, state.UUID.ValueString())

@@ -64,7 +64,7 @@ func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, r
 					"if that is less; at once if it is paused. Otherwise a guest that does not shut down is an error, because " +
 					"unwritten data would be lost. An update uses the value of its configuration. A destroy has no configuration and " +
 					"uses the value applied last: to destroy a machine whose guest ignores ACPI shutdown requests, apply `force_stop " +
-					"= true` first. A failed apply stores it, too, and `timeouts`.",
+					"= true` first. A failed apply stores it, too, and `shutdown_mode` and `timeouts`.",
 			},
 			"timeouts": tfvalue.Timeouts(ctx, createTimeout, readTimeout, updateTimeout, deleteTimeout),
 		},

@@ -19,7 +19,7 @@ func TestUnknown_ElementIsAccepted(t *testing.T) {
 		Filesystems: types.MapValueMust(types.ObjectType{AttrTypes: filesystemTypes}, map[string]attr.Value{"a": types.ObjectUnknown(filesystemTypes)}),
 		WaitFor: types.ObjectValueMust(waitForTypes(t), map[string]attr.Value{
 			"addresses": types.SetValueMust(types.StringType, []attr.Value{types.StringValue("lan")}),
-			"agent":     types.BoolNull(), "timeout": types.StringNull(),
+			"agent":     types.BoolNull(), "cloud_init": types.BoolNull(), "timeout": types.StringNull(),
 		}),
 	}
 	var diags diag.Diagnostics

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
@@ -30,6 +31,7 @@ var duration = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`)
 type waitForModel struct {
 	Addresses types.Set    `tfsdk:"addresses"`
 	Agent     types.Bool   `tfsdk:"agent"`
+	CloudInit types.Bool   `tfsdk:"cloud_init"`
 	Timeout   types.String `tfsdk:"timeout"`
 }
 
@@ -38,8 +40,8 @@ func waitForAttribute() schema.Attribute {
 		Optional: true,
 		MarkdownDescription: "Conditions for which an apply waits that starts the machine, or changes its interfaces, its guest " +
 			"agent or this attribute. If they are not met in time, that is a warning, because the machine exists. Conditions that " +
-			"can't be met are not waited for: those of a machine that is off, an address while the link is down, and the agent while " +
-			"its channel is pending until the next start.",
+			"can't be met are not waited for: those of a machine that is off, an address while the link is down, and the agent, and " +
+			"what it tells, while its channel is pending until the next start.",
 		Attributes: map[string]schema.Attribute{
 			"addresses": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType, MarkdownDescription: "Keys of `interfaces` that must have an IP address. " +
@@ -50,6 +52,11 @@ func waitForAttribute() schema.Attribute {
 				Optional:            true,
 				MarkdownDescription: "Whether the guest agent must be connected (`guest_agent`).",
 			},
+			"cloud_init": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Whether cloud-init must have ended in this boot, which the guest agent tells: it must be allowed " +
+					"to read files. Its errors are a warning, and so is an agent that may not. First boots take minutes: set `timeout`.",
+			},
 			"timeout": schema.StringAttribute{
 				Optional: true, MarkdownDescription: "Timeout, such as `90s`. Defaults to `2m`, and is limited by the timeout of the " +
 					"operation.",
@@ -58,6 +65,9 @@ func waitForAttribute() schema.Attribute {
 		},
 	}
 }
+
+// endOfCloudInit is what is missing while cloud-init goes on.
+const endOfCloudInit = "end of cloud-init"
 
 // waitFor is what the apply waits for; empty if it is not set.
 func (m model) waitFor(ctx context.Context, diags *diag.Diagnostics) (w waitForModel, keys []types.String) {
@@ -75,6 +85,11 @@ func checkWaitFor(ctx context.Context, m model, diags *diag.Diagnostics) {
 	if w.Agent.ValueBool() && noAgent {
 		diags.AddAttributeError(path.Root("wait_for").AtName("agent"), "No agent to wait for",
 			"The machine has no port for an agent, so that none can answer. Set guest_agent = true, or leave this out.")
+	}
+	if w.CloudInit.ValueBool() && noAgent {
+		diags.AddAttributeError(path.Root("wait_for").AtName("cloud_init"), "No agent to wait for",
+			"Only an agent tells when cloud-init has ended, and the machine has no port for one. Set guest_agent = true, or leave this "+
+				"out.")
 	}
 	interfaces := m.Interfaces.Elements()
 	for _, key := range keys {
@@ -113,7 +128,7 @@ func (m model) awaitsAt(ctx context.Context, state model, diags *diag.Diagnostic
 // would destroy the machine.
 func (m model) await(ctx context.Context, l machine.Manager, diags *diag.Diagnostics) {
 	w, keys := m.waitFor(ctx, diags)
-	if !m.Running.ValueBool() || len(keys) == 0 && !w.Agent.ValueBool() {
+	if !m.Running.ValueBool() || len(keys) == 0 && !w.Agent.ValueBool() && !w.CloudInit.ValueBool() {
 		return
 	}
 	timeout, err := time.ParseDuration(w.Timeout.ValueString())
@@ -122,13 +137,22 @@ func (m model) await(ctx context.Context, l machine.Manager, diags *diag.Diagnos
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	misses := func(now domainxml.Machine) []string { return m.missing(w, now, keys) }
+	var cloudInit machine.CloudInit
+	misses := func(now domainxml.Machine) []string {
+		if w.CloudInit.ValueBool() && now.AgentConnected && !cloudInit.IsOver() {
+			l.LookAtCloudInit(ctx, m.UUID.ValueString(), &cloudInit)
+		}
+		return m.missing(w, now, keys, cloudInit.IsOver())
+	}
 	is, missing, err := l.Await(ctx, m.UUID.ValueString(), misses)
 	if err != nil {
 		until, why := fmt.Sprintf("within %s", timeout), err.Error()
 		switch {
 		case errors.Is(err, context.Canceled):
 			until, why = "until the interruption", "It was not waited for any longer."
+		case errors.Is(err, context.DeadlineExceeded) && slices.Contains(missing, endOfCloudInit):
+			why = fmt.Sprintf("cloud-init status --long tells more, if the image has cloud-init. The agent's last error: %s.",
+				host.Answer(cloudInit.Why))
 		case errors.Is(err, context.DeadlineExceeded):
 			why = fmt.Sprintf("On the host, its console tells more (virsh console %s, with serial = {}), and virsh net-dhcp-leases.",
 				m.Name.ValueString())
@@ -137,9 +161,10 @@ func (m model) await(ctx context.Context, l machine.Manager, diags *diag.Diagnos
 			fmt.Sprintf("Machine %s on host %s: %s there was no %s. It is left as it is, and looked at again at the "+
 				"next refresh. %s", m.Name.ValueString(), m.Host.ValueString(), until, strings.Join(missing, ", no "), why))
 	}
+	m.warnOfCloudInit(cloudInit, diags)
 	withPort := is
 	withPort.AgentPort = true
-	if is.GuestAgent && !is.AgentPort && len(m.missing(w, withPort, keys)) > 0 {
+	if is.GuestAgent && !is.AgentPort && len(m.missing(w, withPort, keys, cloudInit.IsOver())) > 0 {
 		diags.AddAttributeWarning(path.Root("wait_for"), "The agent was not waited for",
 			fmt.Sprintf("Machine %s on host %s runs without the port of its agent (guest_agent), which comes with its next start: shut "+
 				"it down and start it again. Until then there is no agent, and no address that only an agent tells.", m.Name.ValueString(),
@@ -148,7 +173,7 @@ func (m model) await(ctx context.Context, l machine.Manager, diags *diag.Diagnos
 }
 
 // missing is what a running machine lacks of wait_for, and may get while it runs.
-func (m model) missing(w waitForModel, is domainxml.Machine, keys []types.String) (missing []string) {
+func (m model) missing(w waitForModel, is domainxml.Machine, keys []types.String, cloudInit bool) (missing []string) {
 	interfaces := m.Interfaces.Elements()
 	for _, key := range keys {
 		i := interfaceOf(interfaces[key.ValueString()])
@@ -157,9 +182,27 @@ func (m model) missing(w waitForModel, is domainxml.Machine, keys []types.String
 			missing = append(missing, "address at interface "+key.ValueString())
 		}
 	}
-	if w.Agent.ValueBool() && is.AgentPort && !is.AgentConnected {
+	waitsForInit := w.CloudInit.ValueBool() && !cloudInit
+	switch {
+	case (w.Agent.ValueBool() || waitsForInit) && is.AgentPort && !is.AgentConnected:
 		missing = append(missing, "agent")
+	case waitsForInit && is.AgentPort:
+		missing = append(missing, endOfCloudInit)
 	}
 	slices.Sort(missing)
 	return missing
+}
+
+// warnOfCloudInit warns of errors of cloud-init, which the guest tells, and of an agent that tells nothing.
+func (m model) warnOfCloudInit(c machine.CloudInit, diags *diag.Diagnostics) {
+	at := path.Root("wait_for").AtName("cloud_init")
+	where := fmt.Sprintf("Machine %s on host %s", m.Name.ValueString(), m.Host.ValueString())
+	if c.Refused {
+		diags.AddAttributeWarning(at, "cloud-init was not waited for", fmt.Sprintf("%s: its agent does not tell: %s. In its guest, have "+
+			"qemu-ga allow them (--allow-rpcs, or BLOCK_RPCS in /etc/sysconfig/qemu-ga), or wait for addresses.", where, c.Why))
+	}
+	if len(c.Errors) > 0 {
+		diags.AddAttributeWarning(at, "cloud-init has failed", fmt.Sprintf("%s: the first of %d errors of cloud-init is %s. In its guest, "+
+			"cloud-init status --long and /var/log/cloud-init.log tell more.", where, len(c.Errors), host.Quoted(c.Errors[0])))
+	}
 }
