@@ -24,8 +24,8 @@ const ignitionV3 = `{"ignition":{"version":"3.4.0"},"passwd":{"users":[{"name":"
 func onLab(config string, more ...string) string {
 	return strings.NewReplacer(append([]string{
 		"node-a", "host-a", `network = "default"`, "user = true", `memory     = "2Gi"`, `memory = "128Mi"`, `memory      = "2Gi"`, `memory = "128Mi"`,
-		"disks      = {", "machine = { domain_type = \"qemu\" }\n  force_stop = true\n  disks = {",
-		"disks       = {", "machine = { domain_type = \"qemu\" }\n  force_stop = true\n  disks = {",
+		"disks      = {", "machine = { domain_type = \"qemu\" }\n  force_stop = true\n  timeouts = { delete = \"20s\" }\n  disks = {",
+		"disks       = {", "machine = { domain_type = \"qemu\" }\n  force_stop = true\n  timeouts = { delete = \"20s\" }\n  disks = {",
 	}, more...)...).Replace(config)
 }
 
@@ -119,7 +119,7 @@ func TestAccGuide_FirstBoot(t *testing.T) {
 			cli.Write("provider.tf", acctest.Provider(l, "first-boot"))
 			cli.Write("web.ign", ignitionV3)
 			cli.Write("controlplane.yaml", "version: v1alpha1\n")
-			cli.Write("main.tf", onLab(config, `memory = "4Gi"`, "memory = \"128Mi\"\n  machine = { domain_type = \"qemu\" }\n  force_stop = true"))
+			cli.Write("main.tf", onLab(config, `memory = "4Gi"`, "memory = \"128Mi\"\n  machine = { domain_type = \"qemu\" }\n  force_stop = true\n  timeouts = { delete = \"20s\" }"))
 			cli.Must("apply", "-auto-approve", "-no-color")
 			acctest.Contains(t, plan(t, cli), "No changes.")
 			acctest.Contains(t, argv(c.domain), c.has)
@@ -143,7 +143,7 @@ func TestAccGuide_Windows(t *testing.T) {
 	cli.Write("Autounattend.xml", "<unattend>hidden</unattend>")
 	_, config := guide(t, "windows.md", "The configuration")
 	config = onLab(config, `memory  = "8Gi"`, `memory = "256Mi"`, `machine = { type = "q35" }`,
-		"machine = { type = \"q35\", domain_type = \"qemu\" }\n  force_stop = true\n  running = false", "host-passthrough", "maximum")
+		"machine = { type = \"q35\", domain_type = \"qemu\" }\n  force_stop = true\n  timeouts = { delete = \"20s\" }\n  running = false", "host-passthrough", "maximum")
 	cli.Write("main.tf", config)
 	cli.Must("apply", "-auto-approve", "-no-color")
 	acctest.Contains(t, plan(t, cli), "No changes.")
