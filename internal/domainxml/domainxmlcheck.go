@@ -67,12 +67,14 @@ var attributed = map[string]string{
 	"name": "name", "title": "title", "description": "description", "memory": "memory", "currentMemory": "memory",
 	"maxMemory": "max_memory", "vcpu": "cpu.vcpus", "vcpus": "cpu.vcpus", "iothreads": "disks.<key>.iothread",
 	"iothreadids": "disks.<key>.iothread", "cputune/vcpupin": "cpu.pin", "cputune/emulatorpin": "cpu.emulator_pin",
-	"cputune/shares": "cpu.shares", "cputune/period": "cpu.period", "cputune/quota": "cpu.quota", "memoryBacking/hugepages": "memory_backing.huge_pages",
-	"memoryBacking/access": "memory_backing.shared", "memoryBacking/source": "memory_backing.shared", "os/type": "machine",
+	"cputune/shares": "cpu.shares", "cputune/period": "cpu.period", "cputune/quota": "cpu.quota",
+	"memoryBacking/hugepages": "memory_backing.huge_pages",
+	"memoryBacking/access":    "memory_backing.shared", "memoryBacking/source": "memory_backing.shared", "os/type": "machine",
 	"os/@firmware": "firmware", "os/firmware": "firmware", "os/loader": "firmware", "os/nvram": "firmware", "os/kernel": "boot.kernel",
 	"os/initrd": "boot.initrd", "os/cmdline": "boot.cmdline", "os/boot": "disks.<key>.boot_order", "features/smm": "firmware.secure_boot",
 	"cpu/@mode": "cpu.mode", "cpu/model": "cpu.model", "cpu/topology": "cpu.topology", "cpu/feature": "cpu.features", "clock": "clock",
-	"sysinfo/entry/@file": "fw_cfg", "on_reboot": "on_reboot", "on_crash": "on_crash", "devices": "disks, interfaces and so on, or devices_xml",
+	"sysinfo/entry/@file": "fw_cfg", "on_reboot": "on_reboot", "on_crash": "on_crash",
+	"devices": "disks, interfaces and so on, or devices_xml",
 }
 
 // mostXML is the greatest length of domain_xml, in bytes. The definition has it up to three times, and libvirt takes 4 MiB.

@@ -44,7 +44,7 @@ func isFile(e libvirtxml.DomainSysInfoEntry) bool { return e.File != "" }
 // isAttributed reports whether an entry is one of an attribute, and not of domain_xml.
 func isAttributed(e libvirtxml.DomainSysInfoEntry) bool { return isRun(e) || isFile(e) }
 
-// entriesOf are the entries of the fw_cfg device of which is is true.
+// entriesOf are the entries of the fw_cfg device that is takes.
 func entriesOf(d *libvirtxml.Domain, is func(libvirtxml.DomainSysInfoEntry) bool) (all []libvirtxml.DomainSysInfoEntry) {
 	for _, s := range d.SysInfo {
 		if s.FWCfg == nil {

@@ -24,8 +24,8 @@ type attributeGroup struct {
 }
 
 var groups = []attributeGroup{
-	cpuGroup, memoryGroup, hardwareGroup, bootGroup, fwCfgGroup, disksGroup, interfacesGroup, runGroup, addressesGroup, guestAgentGroup, serialGroup,
-	namesGroup,
+	cpuGroup, memoryGroup, hardwareGroup, bootGroup, fwCfgGroup, disksGroup, interfacesGroup, runGroup,
+	addressesGroup, guestAgentGroup, serialGroup, namesGroup,
 	powerGroup, firmwareGroup, tpmGroup, graphicsGroup, videoGroup, rngGroup, watchdogGroup, consoleGroup, filesystemsGroup,
 	devicesXMLGroup, clockGroup, lifecycleGroup, featuresGroup, memoryBackingGroup, domainXMLGroup,
 	pendingGroup, endpointsGroup, migrationGroup,

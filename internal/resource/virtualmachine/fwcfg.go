@@ -30,10 +30,10 @@ var (
 func fwCfgAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{"fw_cfg": schema.MapAttribute{
 		Optional: true, ElementType: types.StringType,
-		MarkdownDescription: "Files of the host that the guest finds in QEMU's fw_cfg device: their paths, by the names of the entries. The " +
-			"path of a `virtclaim_disk` is `volume.images[0].uri`. Ignition reads `opt/com.coreos/config` (Fedora CoreOS) or " +
-			"`opt/org.flatcar-linux/config` (Flatcar), from a disk with `source.ignition`. The host opens a file when the machine starts, " +
-			"so changes take effect at the next start, and a disk can't be removed while a machine names it.",
+		MarkdownDescription: "Files of the host that the guest finds in QEMU's fw_cfg device: their paths, by the names of the entries. " +
+			"The path of a `virtclaim_disk` is `volume.images[0].uri`. Ignition reads `opt/com.coreos/config` (Fedora CoreOS) or " +
+			"`opt/org.flatcar-linux/config` (Flatcar), from a disk with `source.ignition`. The host opens a file when the machine " +
+			"starts, so changes take effect at the next start, and a disk can't be removed while a machine names it.",
 		Validators: []validator.Map{
 			mapvalidator.SizeAtLeast(1),
 			mapvalidator.KeysAre(entryName, stringvalidator.NoneOf(guestinit.ConfigEntry)),

@@ -188,8 +188,9 @@ func interfaceObject(i domainxml.Interface) attr.Value {
 		"model": types.StringValue(i.Model), "mac": types.StringValue(i.MAC), "boot_order": numberOrNull(i.BootOrder),
 		"link": types.StringValue("up"), "mtu": numberOrNull(i.MTU),
 		"vlan": types.ObjectNull(vlanTypes), "virtual_port": types.ObjectNull(virtualPortTypes),
-		"driver": tfvalue.OrNull(i.Driver.Name), "queues": numberOrNull(i.Driver.Queues), "rx_queue_size": numberOrNull(i.Driver.RXQueueSize),
-		"bandwidth": bandwidthObject(i),
+		"driver": tfvalue.OrNull(i.Driver.Name), "queues": numberOrNull(i.Driver.Queues),
+		"rx_queue_size": numberOrNull(i.Driver.RXQueueSize),
+		"bandwidth":     bandwidthObject(i),
 	}
 	if i.Direct != (domainxml.Direct{}) {
 		values["direct"] = types.ObjectValueMust(directTypes, map[string]attr.Value{

@@ -126,12 +126,13 @@ func interfacesAttributes() map[string]schema.Attribute {
 				Validators: []validator.Int64{int64validator.Between(1, maxQueues)},
 			},
 			"rx_queue_size": schema.Int64Attribute{
-				Optional: true, MarkdownDescription: "How many received packets a queue of a `virtio` device has: 256 (QEMU's default), 512 " +
-					"or 1024. Changes take effect at the next start.",
+				Optional: true, MarkdownDescription: "How many received packets a queue of a `virtio` device has: 256 (QEMU's " +
+					"default), 512 or 1024. Changes take effect at the next start.",
 				Validators: []validator.Int64{int64validator.OneOf(256, 512, 1024)},
 			},
 			"driver": tfvalue.Optional("Who moves the packets of a `virtio` device: `vhost`, the host's kernel, or `qemu`. Defaults to "+
-				"`vhost` where the host has it. Not with `user`. Changes take effect at the next start.", stringvalidator.OneOf("vhost", "qemu")),
+				"`vhost` where the host has it. Not with `user`. Changes take effect at the next start.",
+				stringvalidator.OneOf("vhost", "qemu")),
 			"bandwidth": bandwidthAttribute(),
 		}},
 	}}
