@@ -408,13 +408,14 @@ func TestAccVirtualMachine_DiskMoveGivenUp(t *testing.T) {
 	m.isClean(t)
 }
 
-// A machine that runs a container image goes with its root; its kernel and its environment are made on the other host.
+// A machine that runs a container image goes with its root; its kernel, its environment and its files of fw_cfg are made on the other host.
 func TestAccVirtualMachine_DiskMovesOfContainerMachine(t *testing.T) {
 	l := acctest.Lab(t)
 	const script = `n=0; while :; do n=$((n+1)); echo $n >/count; /bin/busybox sync; echo "count=$(/bin/busybox cat /count) set=$SET"; /bin/busybox sleep 1; done`
 	console := acctest.NewConsole(t)
 	base := runnable(t, l, script, nil) + diskOn("host-a", "environment", `source = { environment = { variables_wo = { SET = "yes" }, variables_wo_version = 1 } }`) +
-		runs(console, `environment_from = ["secrets"]`, "", "secrets = { volume = virtclaim_disk.environment.volume }")
+		diskOn("host-a", "ignition", "lifecycle { create_before_destroy = true }\n  source = { ignition = { config = jsonencode({ ignition = { version = \"3.4.0\" } }) } }") +
+		runs(console, `environment_from = ["secrets"]`, `fw_cfg = { "opt/com.coreos/config" = virtclaim_disk.ignition.volume.images[0].uri }`, "secrets = { volume = virtclaim_disk.environment.volume }")
 	const source = "source     = { container_image"
 	base = strings.Replace(base, source, "lifecycle { create_before_destroy = true }\n  "+source, 1) // of the kernel
 	cli := acctest.NewCLI(t)
@@ -428,6 +429,7 @@ func TestAccVirtualMachine_DiskMovesOfContainerMachine(t *testing.T) {
 		acctest.Contains(t, out, "virtclaim_virtual_machine.web will be updated in-place", "virtclaim_disk.root will be updated in-place")
 		acctest.Contains(t, plan(t, cli), "No changes.")
 		isOnly(t, l, "web", host, "running")
+		acctest.Contains(t, acctest.Must(l.Hosts[host].Virsh(t.Context(), "dumpxml", "web"))(t), "<entry name='opt/com.coreos/config' file='"+l.Hosts[host].Dir)
 		last := len(console.Lines("count="))
 		console.Await(t, fmt.Sprintf("count=%d set=yes", last+3))
 	}
