@@ -77,21 +77,22 @@ func Removable(ctx context.Context, h Host, domains []domainxml.Definitions, poo
 	return s, err
 }
 
-// CheckStarts is an error if a domain needs one of the files of its host to start. What runs has read it; only a transient domain has no
-// other definition.
+// CheckStarts is an error if a domain needs one of the files of its host to start, or to be restored or moved. What runs has read its
+// kernel; only a transient domain has no other definition.
 func CheckStarts(domains []domainxml.Definitions, paths ...string) error {
+	needs := func(files ...[]string) bool {
+		return slices.ContainsFunc(slices.Concat(files...), func(file string) bool { return slices.Contains(paths, file) })
+	}
 	for _, d := range domains {
-		for _, is := range []*domainxml.Domain{d.Stored, d.Live, d.Saved} {
-			for _, path := range is.ReadAtStart() {
-				if slices.Contains(paths, path) {
-					return fmt.Errorf("domain %s reads it when it starts, and would not start without it. Give that another one, or "+
-						"remove it, first. One that is replaced needs a name_prefix and lifecycle { create_before_destroy = true }, so "+
-						"that machines change to the new one before the old one is deleted", d.Name)
-				}
-			}
-			if is != nil && is == d.Stored {
-				break
-			}
+		isTransient := d.Stored == nil && needs(d.Live.BootFiles())
+		switch {
+		case needs(d.Stored.BootFiles(), d.Stored.FWCfgFiles()) || isTransient:
+			return fmt.Errorf("domain %s reads it when it starts, and would not start without it. Give that another one, or none, in an "+
+				"apply before this one. One that is replaced needs lifecycle { create_before_destroy = true } and, on the same host, a "+
+				"name_prefix", d.Name)
+		case needs(d.Saved.BootFiles(), d.Saved.FWCfgFiles(), d.Live.FWCfgFiles()):
+			return fmt.Errorf("domain %s was started with it, and could not be saved and restored, or moved, without it. Shut it down and "+
+				"start it again first", d.Name)
 		}
 	}
 	return nil

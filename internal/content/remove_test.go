@@ -138,7 +138,8 @@ func TestCheckStarts(t *testing.T) {
 		refused bool
 	}{
 		"stored":                            {domainxml.Definitions{Name: "web", Stored: has}, true},
-		"runs, and starts without it":       {domainxml.Definitions{Name: "web", Stored: other, Live: has}, false},
+		"runs with it":                      {domainxml.Definitions{Name: "web", Stored: other, Live: has}, true},
+		"is saved with it":                  {domainxml.Definitions{Name: "web", Stored: other, Saved: has}, true},
 		"runs without a definition":         {domainxml.Definitions{Name: "web", Live: has}, true},
 		"is off with another one":           {domainxml.Definitions{Name: "web", Stored: other}, false},
 		"runs without it, and will have it": {domainxml.Definitions{Name: "web", Stored: has, Live: other}, true},
@@ -148,7 +149,8 @@ func TestCheckStarts(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if content.CheckStarts([]domainxml.Definitions{{Name: "web", Stored: has}}, "/initrd", "/vmlinuz") == nil {
-		t.Error("a kernel of a machine may be removed")
+	kernel := []domainxml.Definitions{{Name: "web", Stored: has}}
+	if content.CheckStarts(kernel, "/initrd", "/vmlinuz") == nil || content.CheckStarts(kernel, "/another") != nil {
+		t.Error("a kernel of a machine may be removed, or another one not")
 	}
 }

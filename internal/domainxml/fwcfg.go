@@ -71,15 +71,30 @@ func setEntries(d *libvirtxml.Domain, is func(libvirtxml.DomainSysInfoEntry) boo
 	}
 }
 
-// ReadAtStart are the paths of the files of the host that QEMU reads when the domain starts, and never again.
-func (d *Domain) ReadAtStart() (paths []string) {
+// BootFiles are the paths of the kernel and the initial RAM disk that the domain boots directly.
+func (d *Domain) BootFiles() (paths []string) {
 	if d == nil {
 		return nil
 	}
-	for _, path := range slices.Concat([]string{d.xml.OS.Kernel, d.xml.OS.Initrd}, slices.Collect(maps.Values(fwFiles(d.xml)))) {
-		if path != "" {
-			paths = append(paths, path)
-		}
+	return slices.DeleteFunc([]string{d.xml.OS.Kernel, d.xml.OS.Initrd}, func(path string) bool { return path == "" })
+}
+
+// FWCfgFiles are the paths of the files in QEMU's fw_cfg device.
+func (d *Domain) FWCfgFiles() []string {
+	if d == nil {
+		return nil
 	}
-	return paths
+	return slices.Collect(maps.Values(fwFiles(d.xml)))
+}
+
+// FWCfgValues are the names of entries in domain_xml. What is no XML has none.
+func FWCfgValues(text string) (names []string) {
+	d, err := parseElements(text)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entriesOf(d, func(libvirtxml.DomainSysInfoEntry) bool { return true }) {
+		names = append(names, e.Name)
+	}
+	return names
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,7 +66,7 @@ func Quoted(text string) string {
 func (h *Host) PutOnline(ctx context.Context, id string, vcpus uint) (err error) {
 	waitCtx, cancel := context.WithTimeout(ctx, onlineTime)
 	defer cancel()
-	_ = h.AwaitEvery(waitCtx, time.Second, id, func(context.Context) (bool, error) {
+	failed := h.AwaitEvery(waitCtx, time.Second, id, func(context.Context) (bool, error) {
 		tryCtx, cancel := context.WithTimeout(ctx, agentTime)
 		defer cancel()
 		err = domainDo(tryCtx, h, "put processors online in domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
@@ -73,5 +74,5 @@ func (h *Host) PutOnline(ctx context.Context, id string, vcpus uint) (err error)
 		})
 		return err == nil || isCode(err, libvirt.ErrAgentUnresponsive) || tryCtx.Err() != nil, nil
 	})
-	return err
+	return cmp.Or(err, failed)
 }

@@ -10,7 +10,7 @@ import (
 
 // maxAttributes limits the attributes of a resource's schema, including nested ones: a schema that mirrors all of libvirt's XML would slow
 // down each plan.
-const maxAttributes = 200
+const maxAttributes = 220
 
 func TestProvider_SchemasAreValid(t *testing.T) {
 	var answer provider.SchemaResponse

@@ -189,7 +189,7 @@ func TestAccKernel_CreatedBeforeDestroyed(t *testing.T) {
 				virsh(t, l, "define", path)
 				acctest.Contains(t, xml, name)
 			},
-			Config: acctest.Provider(l, "kernels"), ExpectError: regexp.MustCompile(`domain[\s│]+foreign[\s│]+boots[\s│]+it(?s:.)*create_before_destroy`),
+			Config: acctest.Provider(l, "kernels"), ExpectError: regexp.MustCompile(`domain[\s│]+foreign[\s│]+reads[\s│]+it(?s:.)*create_before_destroy`),
 		}, {
 			PreConfig: func() { virsh(t, l, "undefine", "foreign") }, Config: acctest.Provider(l, "kernels"), Check: hasFiles(t, l),
 		}},

@@ -118,7 +118,7 @@ func cpuAttributes() map[string]schema.Attribute {
 		}
 	}
 	cpu.Attributes["shares"] = share("Weight of the machine when processors of the host are short; others usually have 1024 "+
-		"(cgroups v1) or 100 (v2).", 1, 262144)
+		"(cgroups v1) or 100 (v2).", 2, 262144)
 	cpu.Attributes["period"] = share("Period of `quota`, in microseconds; 100000 by default.", 1000, 1000000)
 	cpu.Attributes["quota"] = share("Time that each virtual processor may use in a `period`, in microseconds.", 1000, 17592186044415)
 	all := attributesOf(cpu.GetType())

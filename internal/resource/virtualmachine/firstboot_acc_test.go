@@ -76,7 +76,16 @@ resource "virtclaim_disk" "ignition" {
 		t.Errorf("%v: the file of a machine is removed:\n%s", err, out)
 	}
 	cli.Write("main.tf", config(2, "lifecycle { create_before_destroy = true }", reads))
-	acctest.Contains(t, strings.Join(strings.Fields(cli.Must("apply", "-auto-approve", "-no-color")), " "), "takes effect at its next start", "fw_cfg")
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("web was started with it").MatchString(out) ||
+		!message("takes effect at its next start").MatchString(out) {
+		t.Errorf("%v: the file of a running machine is removed:\n%s", err, out)
+	}
+	virsh("managedsave", "web")
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("web was started with it").MatchString(out) {
+		t.Errorf("%v: the file of a saved machine is removed:\n%s", err, out)
+	}
+	virsh("destroy", "web") // it was restored
+	cli.Must("apply", "-auto-approve", "-no-color")
 	acctest.Contains(t, plan(t, cli), "No changes.")
 
 	cli.Must("state", "rm", "virtclaim_virtual_machine.web")
@@ -125,7 +134,8 @@ func TestAccGuide_FirstBoot(t *testing.T) {
 			acctest.Contains(t, argv(c.domain), c.has)
 			if c.again != "" {
 				cli.Replace("main.tf", "config_wo_version = 1", "config_wo_version = 2")
-				acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), c.again)
+				acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color", "-replace=virtclaim_disk.root",
+					"-replace=virtclaim_virtual_machine.web"), c.again)
 			}
 			cli.Must("destroy", "-auto-approve", "-no-color")
 		})

@@ -151,7 +151,7 @@ func (m model) await(ctx context.Context, l machine.Manager, diags *diag.Diagnos
 		case errors.Is(err, context.Canceled):
 			until, why = "until the interruption", "It was not waited for any longer."
 		case errors.Is(err, context.DeadlineExceeded) && slices.Contains(missing, endOfCloudInit):
-			why = fmt.Sprintf("cloud-init status --long tells more, if the image has cloud-init. The agent's last error: %s.",
+			why = fmt.Sprintf("cloud-init status --long tells more, if the image has it. The agent's last error: %s.",
 				host.Answer(cloudInit.Why))
 		case errors.Is(err, context.DeadlineExceeded):
 			why = fmt.Sprintf("On the host, its console tells more (virsh console %s, with serial = {}), and virsh net-dhcp-leases.",

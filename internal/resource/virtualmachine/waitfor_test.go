@@ -128,7 +128,7 @@ func TestWaitFor_CloudInit(t *testing.T) {
 		"it is through":          {port: true, state: "connected", agent: result(`{"v1": {"errors": []}}`)},
 		"with an error":          {port: true, state: "connected", agent: result(`{"v1": {"errors": ["a", "b"]}}`), want: []string{"cloud-init has failed", `first of 2 errors of cloud-init is "a"`}},
 		"with a long one":        {port: true, state: "connected", agent: result(`{"v1": {"errors": [` + string(long) + `]}}`), want: []string{"cloud-init has failed", `"\x1b[2J\n\x1b[2J`}},
-		"it is not through":      {port: true, state: "connected", agent: map[string]string{"guest-info": info}, want: []string{"What was waited for has not come", "no end of cloud-init", "if the image has cloud-init", `"no guest-file-open"`}},
+		"it is not through":      {port: true, state: "connected", agent: map[string]string{"guest-info": info}, want: []string{"What was waited for has not come", "no end of cloud-init", "if the image has it", `"no guest-file-open"`}},
 		"the agent is not there": {port: true, state: "disconnected", want: []string{"What was waited for has not come", "no agent"}},
 		"the agent refuses":      {port: true, state: "connected", agent: map[string]string{"guest-info": `{}`}, want: []string{"cloud-init was not waited for", "--allow-rpcs", "BLOCK_RPCS", "wait for addresses"}},
 		"its port comes later":   {want: []string{"The agent was not waited for"}},
