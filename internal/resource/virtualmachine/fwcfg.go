@@ -52,8 +52,8 @@ func checkFWCfg(_ context.Context, m model, diags *diag.Diagnostics) {
 	for name := range m.FWCfg.Elements() {
 		at := path.Root("fw_cfg").AtMapKey(name)
 		if slices.ContainsFunc(reserved, func(begin string) bool { return strings.HasPrefix(name, begin) }) {
-			diags.AddAttributeError(at, "Reserved name", fmt.Sprintf("Names that begin with one of %s are not for users. Choose another one.",
-				strings.Join(reserved, ", ")))
+			diags.AddAttributeError(at, "Reserved name",
+				fmt.Sprintf("Names that begin with one of %s are not for users. Choose another one.", strings.Join(reserved, ", ")))
 		}
 		if slices.Contains(values, name) {
 			diags.AddAttributeError(at, "Two entries of one name",
