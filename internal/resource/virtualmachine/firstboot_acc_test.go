@@ -96,6 +96,8 @@ resource "virtclaim_disk" "ignition" {
 	if text := virsh("dumpxml", "--inactive", "web"); strings.Contains(text, entry) || !strings.Contains(text, "opt/io.virtclaim/run") {
 		t.Errorf("without the file it is\n%s", text)
 	}
+	virsh("destroy", "web")
+	cli.Must("apply", "-auto-approve", "-no-color") // it starts without the file
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
