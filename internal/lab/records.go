@@ -16,7 +16,7 @@ const (
 // writeRecords writes a record to a disk, its first argument, about five times a second: its number, and the id of the guest's boot. The
 // place of the next one must be empty on the disk itself; otherwise another guest writes, too, and the record says so.
 const writeRecords = `cat >/records.sh <<'END'
-tr '\\0' x </dev/zero | dd of=/filled bs=1M count=%[6]d iflag=fullblock
+dd if=/dev/urandom of=/filled bs=1M count=%[6]d
 boot=$(cat /proc/sys/kernel/random/boot_id) n=0
 while [ $n -lt %[2]d ]; do
 	at=$((%[3]d + n)) twice=
@@ -33,7 +33,7 @@ sh /records.sh </dev/null >/dev/null 2>&1 &
 // WriteRecords is the kernel parameter that has a guest write numbered records to a disk, such as vda, from READY on until its end.
 func WriteRecords(disk string) string { return WriteRecordsIn(disk, 0) }
 
-// WriteRecordsIn is WriteRecords in a guest that first fills that many MiB of its memory with what isn't zero.
+// WriteRecordsIn is WriteRecords in a guest that first fills that many MiB of its memory with random bytes.
 // A file of the guest has at most half of the memory.
 func WriteRecordsIn(disk string, filled int) string {
 	script := fmt.Sprintf(writeRecords, disk, RecordsSize/recordSize, RecordsAt/recordSize, recordSize, recordSize-1, filled)

@@ -21,22 +21,24 @@ import (
 
 // BenchmarkMigrate measures how long it takes to move N running machines (4), each with a claim on iSCSI to which its guest writes: by one
 // apply, and by N virsh at the same time, in turns and in both directions. All are connected through the same taps, and each guest has
-// written as many records since its start or its last move. one is a single machine, large one whose guest has written to 3 GiB of memory.
+// written as many records since its start or its last move. one is a single machine, large one whose guest has
+// filled 3 GiB of memory with random bytes, and gigabit the same over a network of 1 Gbit/s (119 MiB/s).
 //
 // apply/virsh compares the whole apply. move/virsh is without Terraform's part, terraform-s: an apply that changes only migration.timeout,
 // which starts terraform and the provider, refreshes, and updates each machine, but moves nothing.
 func BenchmarkMigrate(b *testing.B) {
-	b.Run("many", func(b *testing.B) { benchmarkMigrate(b, machinesOr(b, "4"), 0) })
-	b.Run("one", func(b *testing.B) { benchmarkMigrate(b, 1, 0) })
-	b.Run("large", func(b *testing.B) { benchmarkMigrate(b, 1, 3<<10) })
+	b.Run("many", func(b *testing.B) { benchmarkMigrate(b, machinesOr(b, "4"), 0, 0) })
+	b.Run("one", func(b *testing.B) { benchmarkMigrate(b, 1, 0, 0) })
+	b.Run("large", func(b *testing.B) { benchmarkMigrate(b, 1, 3<<10, 0) })
+	b.Run("gigabit", func(b *testing.B) { benchmarkMigrate(b, 1, 3<<10, 119) })
 }
 
-// benchmarkMigrate moves n machines, each with that many MiB of memory that its guest has filled.
-func benchmarkMigrate(b *testing.B, n, filled int) {
+// benchmarkMigrate moves n machines, each with that many MiB of memory that its guest has filled, at so many MiB/s (0 is without a limit).
+func benchmarkMigrate(b *testing.B, n, filled, bandwidth int) {
 	b.Helper()
 	b.Logf("apply/virsh is the whole apply beside as many virsh migrate at once; move/virsh without terraform-s, an apply that changes "+
 		"migration.timeout alone. Before each, each of %d guests has written %d records", n, warmth)
-	m := newMigrated(b, n, filled)
+	m := newMigrated(b, n, filled, bandwidth)
 	for b.Loop() {
 		var moves, terraform, virsh, still, virshStill []float64
 		var calls float64
@@ -79,10 +81,11 @@ func benchmarkMigrate(b *testing.B, n, filled int) {
 // migrated are machines that are moved.
 type migrated struct {
 	measured
-	lab    *lab.Lab
-	filled int
-	names  []string
-	logs   []string
+	lab       *lab.Lab
+	filled    int
+	bandwidth int // of the move in MiB/s, 0 is without a limit
+	names     []string
+	logs      []string
 	// disks are what the guests write to, and written their records when they were started or moved last.
 	disks   []string
 	written []int
@@ -92,12 +95,12 @@ type migrated struct {
 const warmth = 25
 
 // newMigrated starts n machines on host-a, which fill so many MiB of their memory.
-func newMigrated(b *testing.B, n, filled int) migrated {
+func newMigrated(b *testing.B, n, filled, bandwidth int) migrated {
 	b.Helper()
 	l := acctest.Lab(b)
 	log := measureProvider(b)
 	cli, taps := acctest.TappedHosts(b, l, "migrated")
-	m := migrated{measured: measured{b, cli, taps, log}, lab: l, filled: filled}
+	m := migrated{measured: measured{b, cli, taps, log}, lab: l, filled: filled, bandwidth: bandwidth}
 	for i := range n {
 		name := fmt.Sprintf("web-%d", i)
 		lun := acctest.LUN(b, l, false, "")
@@ -150,13 +153,17 @@ func (m migrated) warmUp() {
 // on configures the machines on a host, with a timeout that differs by n.
 func (m migrated) on(host string, n int) {
 	var config strings.Builder
+	bandwidth := ""
+	if m.bandwidth > 0 {
+		bandwidth = fmt.Sprintf(", bandwidth = %d", m.bandwidth)
+	}
 	for i, name := range m.names {
 		config.WriteString(claimBinding("migrated", name, "write-exclusive", "host-a", "host-b"))
 		config.WriteString(machine{
 			name: name, host: host, log: m.logs[i], disks: []string{disk("data", name, "virtio")},
 			memory:  fmt.Sprintf("%dMi", 128+2*m.filled),
 			cmdline: lab.WriteRecordsIn("vda", m.filled),
-			more:    fmt.Sprintf("migration = { timeout = \"%dm\" }", 5+n),
+			more:    fmt.Sprintf("migration = { timeout = \"%dm\"%s }", 5+n, bandwidth),
 		}.hcl(m.lab))
 	}
 	m.cli.Write("main.tf", config.String())
@@ -170,7 +177,7 @@ func (m migrated) virsh(from, to string) float64 {
 	for _, name := range m.names {
 		all.Go(func() error {
 			out, err := exec.CommandContext(m.b.Context(), "virsh", "-c", m.taps[from].URI, "migrate", "--live", "--persistent",
-				"--undefinesource", name, m.taps[to].URI).CombinedOutput()
+				"--undefinesource", "--bandwidth", strconv.Itoa(m.bandwidth), name, m.taps[to].URI).CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("migrate %s: %w: %s", name, err, out)
 			}
