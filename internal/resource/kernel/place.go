@@ -104,7 +104,7 @@ func (r *kernel) createVolume(ctx context.Context, h *host.Host, spec content.Sp
 }
 
 // sector is what the length of a volume is rounded up to, in bytes.
-const sector = 512
+const sector = 4096
 
 // undo deletes the kernel's volume after its initial RAM disk could not be made.
 func (r *kernel) undo(ctx context.Context, h *host.Host, pool, name, generation string, cause error) error {
