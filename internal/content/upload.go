@@ -15,9 +15,11 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 )
 
-// sector is the unit of the size of a raw image, for a guest; largeSector is that of storage with 4 KiB sectors, where QEMU writes to no
-// other length.
-const sector, largeSector = 512, 4096
+// sector is the unit of the size of a raw image, for a guest, in bytes.
+const sector = 512
+
+// LargeSector is that of storage with 4 KiB sectors, where QEMU writes to no other length: raw content is padded to it.
+const LargeSector = 4096
 
 // upload creates the volume with its content. conclude is called at the end, while the journal's domain is still active, so that no other
 // process takes the volume for a partial one.
@@ -170,7 +172,7 @@ type padded struct {
 func (r *padded) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	r.read += int64(n)
-	end := (r.read + largeSector - 1) / largeSector * largeSector
+	end := (r.read + LargeSector - 1) / LargeSector * LargeSector
 	if r.most > 0 {
 		end = min(end, r.most)
 	}

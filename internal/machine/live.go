@@ -73,7 +73,7 @@ func (m Manager) putOnline(ctx context.Context, uuid string, live *domainxml.Dom
 		}
 		why = "Its agent did not: " + host.Answer(err) + "."
 	}
-	m.Warn(fmt.Sprintf("Processors of machine %s may be offline in its guest", want.Name), fmt.Sprintf("It has %d by now. Those that were "+
+	m.Warn(fmt.Sprintf("Processors of machine %s may be offline in its guest", want.Name), fmt.Sprintf("It now has %d. Those that were "+
 		"plugged in are used once its guest has put them online, each by echo 1 > /sys/devices/system/cpu/cpuN/online, or with its "+
 		"next start. %s", want.VCPUs, why))
 }

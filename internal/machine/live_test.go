@@ -118,7 +118,7 @@ func TestScale_PutsProcessorsOnline(t *testing.T) {
 	}{
 		"by the agent":           {state: "connected", vcpus: 2, online: 2},
 		"the agent refuses":      {state: "connected", vcpus: 2, online: 2, err: errors.New("no \x1b"), warns: []string{"/cpuN/online", `did not: "no \x1b"`}},
-		"nobody is at the port":  {state: "disconnected", vcpus: 2, warns: []string{"It has 2 by now", "/cpuN/online", "No guest agent"}},
+		"no agent at the port":   {state: "disconnected", vcpus: 2, warns: []string{"It now has 2", "/cpuN/online", "No guest agent"}},
 		"the number is the same": {state: "connected", vcpus: 1},
 	} {
 		is := domainxml.Machine{

@@ -88,8 +88,9 @@ func (r *kernel) createVolume(ctx context.Context, h *host.Host, spec content.Sp
 	if !errors.Is(err, content.ErrTaken) {
 		return made, err
 	}
-	is, failed := h.VolumePart(ctx, spec.Pool, spec.Name, 0, int64(len(file))+sector)
-	if failed != nil || len(is) >= len(file)+sector || !bytes.Equal(bytes.TrimRight(is, "\x00"), bytes.TrimRight(file, "\x00")) {
+	is, failed := h.VolumePart(ctx, spec.Pool, spec.Name, 0, int64(len(file))+content.LargeSector)
+	isSame := len(is) < len(file)+content.LargeSector && bytes.Equal(bytes.TrimRight(is, "\x00"), bytes.TrimRight(file, "\x00"))
+	if failed != nil || !isSame {
 		return made, errors.Join(err, failed)
 	}
 	v, err := h.Volume(ctx, spec.Pool, spec.Name)
@@ -102,9 +103,6 @@ func (r *kernel) createVolume(ctx context.Context, h *host.Host, spec content.Sp
 	}
 	return content.Created{StorageVolume: v, Generation: seen.ID}, nil
 }
-
-// sector is what the length of a volume is rounded up to, in bytes.
-const sector = 4096
 
 // undo deletes the kernel's volume after its initial RAM disk could not be made.
 func (r *kernel) undo(ctx context.Context, h *host.Host, pool, name, generation string, cause error) error {

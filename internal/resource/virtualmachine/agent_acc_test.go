@@ -26,7 +26,7 @@ func withAgent(l *lab.Lab, console acctest.Console, script, cmdline, more string
 // ignoresButton is the script of a guest that ignores its power button.
 const ignoresButton = "killall acpid"
 
-// The guest ignores its power button: its agent shuts it down, without force. With shutdown_mode = "acpi" nobody asks the agent, and so the
+// The guest ignores its power button: its agent shuts it down, without force. With shutdown_mode = "acpi" the agent is not asked, and so the
 // error says, which the next destroy by the agent puts right. The plugged processor is put online, as the warning of a guest without agent
 // says by hand.
 func TestAccVirtualMachine_AgentShutsDown(t *testing.T) {

@@ -38,7 +38,8 @@ func fwCfgAttributes() map[string]schema.Attribute {
 		MarkdownDescription: "Files of the host that the guest finds in QEMU's fw_cfg device: their paths, by the names of the entries. " +
 			"The path of a `virtclaim_disk` is `volume.images[0].uri`. Ignition reads `opt/com.coreos/config` (Fedora CoreOS) or " +
 			"`opt/org.flatcar-linux/config` (Flatcar), from a disk with `source.ignition`. The host opens a file when the machine " +
-			"starts, so changes take effect at the next start, and a disk can't be removed while a machine names it.",
+			"starts, so changes take effect at the next start, and a disk can't be removed while a machine names it, or was " +
+			"started with it.",
 		Validators: []validator.Map{
 			mapvalidator.SizeAtLeast(1), mapvalidator.NoNullValues(),
 			mapvalidator.KeysAre(entryName),
@@ -63,21 +64,13 @@ func checkFWCfg(_ context.Context, m model, diags *diag.Diagnostics) {
 }
 
 func fwCfgIntent(_ context.Context, m model, want *domainxml.Machine, _ *diag.Diagnostics) {
-	for name, file := range m.FWCfg.Elements() {
-		if want.FWCfg == nil {
-			want.FWCfg = map[string]string{}
-		}
-		want.FWCfg[name] = file.(types.String).ValueString()
-	}
+	want.FWCfg = texts(m.FWCfg)
 }
 
 func readFWCfg(m *model, is domainxml.Machine) {
-	m.FWCfg = types.MapNull(types.StringType)
 	files := map[string]attr.Value{}
 	for name, file := range is.FWCfg {
 		files[name] = types.StringValue(file)
 	}
-	if len(files) > 0 {
-		m.FWCfg = types.MapValueMust(types.StringType, files)
-	}
+	m.FWCfg = textsOrNull(files)
 }
