@@ -34,6 +34,9 @@ func Get(ctx context.Context, schema typed, raw tftypes.Value, to any) (diags di
 func Set(ctx context.Context, schema typed, raw *tftypes.Value, from any) (diags diag.Diagnostics) {
 	all, m := map[string]tftypes.Value{}, reflect.ValueOf(from)
 	for n, name := range namesOf(m.Type()) {
+		if name == noAttribute {
+			continue
+		}
 		is, err := m.Field(n).Interface().(attr.Value).ToTerraformValue(ctx)
 		if err != nil {
 			diags.AddError("Unreadable value of "+name, err.Error())
@@ -71,9 +74,14 @@ func Fields[T any](o types.Object) (m T) {
 func setFields(m reflect.Value, o types.Object) {
 	all := o.Attributes()
 	for n, name := range namesOf(m.Type()) {
-		m.Field(n).Set(reflect.ValueOf(all[name]))
+		if name != noAttribute {
+			m.Field(n).Set(reflect.ValueOf(all[name]))
+		}
 	}
 }
+
+// noAttribute is the name of a field that is no attribute, as in the framework's own conversion.
+const noAttribute = "-"
 
 var fieldNames sync.Map // []string by reflect.Type
 

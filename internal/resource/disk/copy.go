@@ -131,7 +131,7 @@ func progress(ctx context.Context, plan model) func(host.Progress) {
 // grow resizes the disk to the planned size: through the machine that runs on it, whose guest sees that at once, or through the pool of its
 // own host.
 func (r *disk) grow(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) error {
-	size := plan.size()
+	size := plan.grownSize(state)
 	own, known := state.made(ctx, diags)
 	if size == 0 || !known {
 		return nil

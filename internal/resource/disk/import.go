@@ -26,7 +26,8 @@ func (r *disk) ImportState(ctx context.Context, req resource.ImportStateRequest,
 		resp.Diagnostics.AddError("Unknown host", err.Error())
 		return
 	}
-	if _, err = h.Volume(ctx, parts[1], parts[2]); err == nil {
+	v, err := h.Volume(ctx, parts[1], parts[2])
+	if err == nil {
 		err = content.CheckImport(ctx, h, parts[1], parts[2])
 	}
 	if err != nil {
@@ -36,4 +37,5 @@ func (r *disk) ImportState(ctx context.Context, req resource.ImportStateRequest,
 	for name, value := range map[string]string{"id": req.ID, "host": parts[0], "pool": parts[1], "name": parts[2]} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
 	}
+	tfvalue.SavePrivate(ctx, resp.Private, importedKey, imported{Modified: v.Modified}, &resp.Diagnostics)
 }

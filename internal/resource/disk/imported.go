@@ -3,18 +3,90 @@ package disk
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
-// isImported reports whether no configuration has been applied to the disk since its import, so that its creation attributes are unknown:
-// an applied one always has a usage type.
-func (m model) isImported() bool { return m.UsageType.IsNull() }
+// importedKey is the key in private state of what an import has seen.
+const importedKey = "imported"
+
+// imported is what was seen of a disk by its import.
+type imported struct {
+	// Modified is the time of the volume's file, in libvirt's format.
+	Modified string
+}
+
+// isImported reports whether no configuration has changed the disk since its import, so that the attributes of its creation are those that
+// its host shows, or null: the first configuration decides them.
+func (m model) isImported() bool { return m.Imported != nil }
+
+// loadImported sets Imported.
+func (m *model) loadImported(ctx context.Context, private tfvalue.PrivateReader, diags *diag.Diagnostics) {
+	seen, is, err := tfvalue.LoadPrivate[*imported](ctx, private, importedKey, diags)
+	if is && err == nil {
+		m.Imported = seen
+	}
+	if m.Imported == nil && m.UsageType.IsNull() { // it was imported by a version that left it so
+		m.Imported = &imported{}
+	}
+}
+
+// describeImported sets the attributes of a disk's creation that its host shows: the usage type by the pool, the size, and the masters that
+// the headers name, unless these are shared images, whose names don't tell what they were made from.
+func (r *disk) describeImported(ctx context.Context, h *host.Host, m *model, v host.StorageVolume, below []volume.Image,
+	diags *diag.Diagnostics,
+) {
+	own, known := m.made(ctx, diags)
+	if !known {
+		return
+	}
+	m.UsageType, m.Size = r.usageTypeOf(ctx, h, v.Pool), tfvalue.QuantityOfBytes(*own.Capacity)
+	if len(below) > 0 || v.Backing == "" {
+		return
+	}
+	masters, capacity, err := content.MastersOf(ctx, h, v)
+	if err != nil {
+		diags.AddWarning("The master of disk "+m.ID.ValueString()+" is not known", fmt.Sprintf(
+			"Its configuration needs a source and a copy_mode, which could not be read: %s.", err))
+		return
+	}
+	masters = m.shared(masters...)
+	own.Images = append(own.Images[:1], masters...)
+	m.Volume, m.CopyMode = tfvalue.VolumeObject(own, tfvalue.Unknowns{}), types.StringValue(string(volume.CopyOnWrite))
+	master := tfvalue.VolumeObject(volume.Volume{Capacity: &capacity, Images: masters}, tfvalue.Unknowns{})
+	m.Source = tfvalue.With(ctx, m.Source, fromVolume, master)
+}
+
+// usageTypeOf is the first usage type of a pool; null if it has none, or that is not known.
+func (r *disk) usageTypeOf(ctx context.Context, h *host.Host, pool string) types.String {
+	all := r.Provider.UsageTypes(h.Key)
+	places, err := all.Places(ctx)
+	if err != nil {
+		return types.StringNull()
+	}
+	for _, name := range slices.Sorted(maps.Keys(places)) {
+		if is, err := all.Existing(ctx, h, name); err == nil && is == pool {
+			return types.StringValue(name)
+		}
+	}
+	return types.StringNull()
+}
+
+// endImport records that a configuration has been applied to the disk.
+func endImport(ctx context.Context, state model, private tfvalue.PrivateState, diags *diag.Diagnostics) {
+	if state.isImported() {
+		diags.Append(private.SetKey(ctx, importedKey, nil)...)
+	}
+}
 
 // noteImported records on the host what the first configuration of an imported disk decides.
 func noteImported(ctx context.Context, h *host.Host, plan, state model, diags *diag.Diagnostics) error {
@@ -60,6 +132,10 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 // image, whose digest is not known any more, and no backing file for other sources.
 func (m model) checkShared(state model, backing string, diags *diag.Diagnostics) {
 	switch shared := content.IsBase(backing); {
+	case !m.isOverShared() && shared:
+		diags.AddAttributeError(m.masterPath(), "Made from a container image", fmt.Sprintf(
+			"The imported disk %s is an overlay of an image that disks share, which does not tell the container image that it was made "+
+				"from. Configure that: source.container_image or source.root_filesystem.", state.ID.ValueString()))
 	case m.isOverShared() && !shared:
 		diags.AddAttributeError(m.masterPath(), "Not made from a container image", fmt.Sprintf(
 			"A disk from a container image is an overlay of the image that such disks share, but the imported disk %s is an overlay of "+

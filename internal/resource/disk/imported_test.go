@@ -22,7 +22,8 @@ func TestDisk_ImportedFormatFromHead(t *testing.T) {
 		"a container image over another disk":     {container, "/pool/other", "Not made from a container image"},
 		"a blank disk over nothing":               {nil, "", ""},
 		"a blank disk over another":               {nil, "/pool/other", "An overlay without its master"},
-		"a file over what disks share":            {map[string]any{"file": someFile}, base, "An overlay without its master"},
+		"a file over what disks share":            {map[string]any{"file": someFile}, base, "Made from a container image"},
+		"a blank disk over what disks share":      {nil, base, "Made from a container image"},
 	} {
 		var diags diag.Diagnostics
 		made(t, c.children).checkShared(made(t, nil), c.backing, &diags)

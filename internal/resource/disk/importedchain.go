@@ -49,12 +49,24 @@ func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, 
 		return
 	}
 	isNetwork := len(master) > 0 && master[0].Type == "network"
-	if v.Backing == "" && v.Format == "qcow2" && (isNetwork || len(master) == 0) && !containsProof(uses) {
+	isUnproven := v.Backing == "" && v.Format == "qcow2" && (isNetwork || len(master) == 0) && !containsProof(uses)
+	if isUnproven && isNetwork && state.isWritten(v) {
+		diags.AddAttributeError(plan.masterPath(), "Written to without a master", fmt.Sprintf(
+			"The imported disk %s has been written to since its import, and its head names no master. Over %s it may be a mix of two "+
+				"disks. If it is an overlay of that, import it again (terraform state rm).", state.ID.ValueString(), master[0].Name))
+		return
+	}
+	if isUnproven {
 		diags.AddAttributeWarning(plan.masterPath(), "Nothing tells what disk "+state.ID.ValueString()+" is made over", fmt.Sprintf(
 			"The head of the imported disk %s names no master, as that of an overlay of network storage never does, and no domain uses "+
 				"the disk. It is taken for %s, because the configuration says so. If that is wrong, its guest finds a mix of two disks.",
 			state.ID.ValueString(), overlayOf(master)))
 	}
+}
+
+// isWritten reports whether the disk's file was changed since its import.
+func (m model) isWritten(v host.StorageVolume) bool {
+	return m.Imported != nil && m.Imported.Modified != "" && m.Imported.Modified != v.Modified
 }
 
 // isUnnamed reports whether a domain has a local master below the image that neither the image's header nor the machine's metadata for this

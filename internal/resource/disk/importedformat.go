@@ -31,7 +31,9 @@ func (m model) readImported(ctx context.Context, h *host.Host,
 	if shown.Refused != nil {
 		note = "" // whether it is raw is decided by the configuration
 	}
-	id, err = content.Adopt(ctx, h, v, note)
+	if id, err = content.Adopt(ctx, h, v, note); shown.Refused != nil && shown.Domain == "" {
+		v.Format = ""
+	}
 	return v, id, below, err
 }
 
@@ -81,8 +83,8 @@ func (r *disk) adoptFormat(ctx context.Context, asked types.String, state *model
 		diags.AddAttributeError(at, "Another format than the disk has",
 			fmt.Sprintf("Disk %s is %s: %s. Set format = %q.", id, is.Name, is, is.Name))
 	case asked.ValueString() == "raw" && state.Format.ValueString() != "raw":
-		diags.AddAttributeWarning(at, "The imported disk is opened as raw", fmt.Sprintf("Disk %s begins as a %s image does. Its guest "+
-			"will see that head, and may overwrite it. This is right if a guest wrote it to a raw disk.", id, state.Format.ValueString()))
+		diags.AddAttributeWarning(at, "The imported disk is opened as raw", fmt.Sprintf("Disk %s begins as an image does. Its guest "+
+			"will see that head, and may overwrite it. This is right if a guest wrote it to a raw disk.", id))
 		v.Format, v.Backing = "raw", ""
 		state.Volume = types.ObjectNull(tfvalue.VolumeTypes)
 		seen, err := content.See(ctx, h, v, v.Format)

@@ -33,6 +33,8 @@ type model struct {
 	ImageConfiguration types.Object   `tfsdk:"image_configuration"`
 	Volume             types.Object   `tfsdk:"volume"`
 	Timeouts           timeouts.Value `tfsdk:"timeouts"`
+	// Imported is nil once a configuration has been applied to the disk, unless it was the one that an import generates.
+	Imported *imported `tfsdk:"-"`
 }
 
 func (m model) mode() volume.CopyMode { return volume.CopyMode(m.CopyMode.ValueString()) }
@@ -127,6 +129,14 @@ func (m model) size() int64 {
 	return (bytes + largeSector - 1) / largeSector * largeSector
 }
 
+// grownSize is size, or 0 if the size is that of the state, which may be one that no configuration gives: an imported disk's.
+func (m model) grownSize(state model) int64 {
+	if m.Size.Equal(state.Size) {
+		return 0
+	}
+	return m.size()
+}
+
 // read fills the model with the host's volume; for a disk that is being imported, id is its identity and below its chain. The attributes of
 // its creation are kept, including the format: libvirt may take what a guest wrote to a raw disk for another format, and the guest could
 // choose other files to open that way.
@@ -135,7 +145,7 @@ func (m *model) read(ctx context.Context, v host.StorageVolume, id string, below
 	m.Pool, m.Name = types.StringValue(v.Pool), types.StringValue(v.Name)
 	is, known := m.made(ctx, diags)
 	if !known {
-		m.Format = types.StringValue(v.Format)
+		m.Format = tfvalue.OrNull(v.Format)
 		is = volume.Volume{Images: append([]volume.Image{m.top(v, id)}, below...)}
 	}
 	capacity := capacityAs(is.Images[0].Format, v)

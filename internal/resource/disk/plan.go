@@ -192,6 +192,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	if resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
+	state.loadImported(ctx, req.Private, &resp.Diagnostics)
 	var asked types.String
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("format"), &asked)...)
 	if r.adoptFormat(ctx, asked, &state, &resp.Diagnostics); resp.Diagnostics.HasError() {
@@ -237,7 +238,7 @@ func (r *disk) planChange(ctx context.Context, req resource.ModifyPlanRequest, r
 	if !known {
 		return
 	}
-	if size := plan.size(); size != 0 && size < *is.Capacity {
+	if size := plan.grownSize(state); size != 0 && size < *is.Capacity {
 		// An error would prevent Terraform from destroying the disk, because it plans an apply before that, too.
 		const later = "\n\nThe apply of this plan fails; a destroy does not."
 		if state.isImported() {
@@ -296,7 +297,7 @@ func (m model) otherDisk(ctx context.Context, state model, diags *diag.Diagnosti
 		{"copy_mode", state.CopyMode, m.CopyMode},
 		{"format", state.Format, m.Format},
 	} {
-		if !a.is.IsUnknown() && !a.is.Equal(a.was) && (!a.was.IsNull() || !state.isImported()) {
+		if !a.is.IsUnknown() && !a.is.Equal(a.was) && !(state.isImported() && isAdopted(a.name, a.was)) {
 			paths = append(paths, path.Root(a.name))
 		}
 	}
@@ -304,6 +305,11 @@ func (m model) otherDisk(ctx context.Context, state model, diags *diag.Diagnosti
 		paths = append(paths, m.masterPath())
 	}
 	return append(paths, m.otherContent(ctx, state, diags)...)
+}
+
+// isAdopted reports whether an imported disk takes an attribute from its configuration. What is wrong is refused, by checkBacking.
+func isAdopted(name string, was types.String) bool {
+	return was.IsNull() || name == "usage_type" || name == "copy_mode"
 }
 
 // masterPath is the master's path in the configuration.

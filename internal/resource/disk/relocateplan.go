@@ -20,7 +20,7 @@ import (
 // relocates reports whether the disk's content goes to another host in this plan. Seeds and environments are made there instead.
 func (m model) relocates(state model) bool {
 	return !state.Host.IsNull() && m.hostsKnown() && !m.Host.Equal(state.Host) && !m.isShared() && !state.isShared() && !m.isUndecided() &&
-		!m.isComposed() && !state.isImported()
+		!m.isComposed() && (!state.isImported() || m.Source.Equal(state.Source))
 }
 
 // planRelocation refuses what can't go to another host, as far as it is known.

@@ -126,6 +126,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		return
 	}
 
+	state.loadImported(ctx, req.Private, &resp.Diagnostics)
 	before := state
 	if r.isMoving(ctx, &state, resp.Private, &resp.Diagnostics) {
 		return // the prior state: its content is not here yet
@@ -159,7 +160,9 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 		return // the prior state
 	}
 	r.warnOfMasters(ctx, state, &resp.Diagnostics)
-	state.read(ctx, v, id, below, &resp.Diagnostics)
+	if state.read(ctx, v, id, below, &resp.Diagnostics); before.Volume.IsNull() {
+		r.describeImported(ctx, h, &state, v, below, &resp.Diagnostics)
+	}
 	noteFilesystem(ctx, h, state, resp.Private, &resp.Diagnostics)
 	if reflect.DeepEqual(before, state) {
 		return // the response has it already
@@ -176,6 +179,7 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 		return
 	}
 
+	state.loadImported(ctx, req.Private, &resp.Diagnostics)
 	h := r.host(plan, &resp.Diagnostics)
 	plan.checkMaster(ctx, &resp.Diagnostics)
 	r.settleDigest(ctx, &plan, state, &resp.Diagnostics)
@@ -211,8 +215,9 @@ func (r *disk) Update(ctx context.Context, req resource.UpdateRequest, resp *res
 		return
 	}
 	r.adoptConfiguration(ctx, h, &plan, source, &resp.Diagnostics)
+	endImport(ctx, state, resp.Private, &resp.Diagnostics)
 	own, _ := state.made(ctx, &resp.Diagnostics)
-	if size := plan.size(); size != 0 {
+	if size := plan.grownSize(state); size != 0 {
 		own.Capacity = &size
 	}
 	plan.Volume = tfvalue.AsPlanned(ctx, plan.Volume, plan.over(plan.asConfigured(own), tfvalue.Unknowns{}))

@@ -78,7 +78,7 @@ func TestModel_PlanConfiguration(t *testing.T) {
 		state := made(t, root)
 		state.ImageConfiguration = c.was
 		if c.isImported {
-			state.UsageType = types.StringNull()
+			state.Imported = &imported{}
 		}
 		if got := c.plan.planConfiguration(state); !got.Equal(c.want) {
 			t.Errorf("%s: %s", name, got)

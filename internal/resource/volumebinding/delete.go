@@ -61,7 +61,7 @@ func (r *binding) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 		resp.Diagnostics.AddError("The binding could not be removed", fmt.Sprintf("%s: %s", state.Name.ValueString(), err))
 		return
 	}
-	if !shared && (k != nil || state.hasCredentials(ctx, &resp.Diagnostics) || !state.isAdopted()) {
+	if !shared && (k != nil || state.hasCredentials(ctx, &resp.Diagnostics) || !state.isAdopted(own)) {
 		if err := r.removeCredentials(ctx, state.ID.ValueString(), own.Nonce, hosts); err != nil {
 			resp.Diagnostics.AddError("The binding could not be removed",
 				fmt.Sprintf("%s: its credentials could not be removed from every host: %s\n\nApply again when this is mended.",
@@ -105,7 +105,7 @@ func (r *binding) detach(ctx context.Context, state model, own privateState, key
 ) (shared bool, err error) {
 	v, known, d := tfvalue.VolumeFrom(state.Volume)
 	diags.Append(d...)
-	if !known && !state.isAdopted() {
+	if !known && !state.isAdopted(own) {
 		diags.AddWarning("The users of the storage were not checked", fmt.Sprintf("The binding %s was imported, and its volume was "+
 			"never resolved. Make sure that no machine uses it.", state.Name.ValueString()))
 	}

@@ -13,15 +13,19 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/guard"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/reservation"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/claim"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 // ImportState takes <namespace>/<claim>/<name>, and finds the binding in the claim's reservation. The reservation doesn't have the hosts:
-// they are null until the next apply sets them from the configuration.
+// Read finds them.
 func (r *binding) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	ref, name, err := importID(req.ID)
 	if err != nil {
@@ -54,7 +58,9 @@ func (r *binding) ImportState(ctx context.Context, req resource.ImportStateReque
 	} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, a.at, a.value)...)
 	}
-	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, privateStateOf(record), &resp.Diagnostics)
+	own := privateStateOf(record)
+	own.Imported, own.Everywhere = true, true
+	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, own, &resp.Diagnostics)
 }
 
 // importID splits <namespace>/<claim>/<name>. Names may contain slashes.
@@ -116,8 +122,72 @@ func listed(claim *corev1.PersistentVolumeClaim) string {
 	return text
 }
 
-// isAdopted reports whether the hosts were set from the configuration; after an import they are null.
-func (m model) isAdopted() bool { return !m.Hosts.IsNull() }
+// isAdopted reports whether a configuration has set the hosts and the options of the source.
+func (m model) isAdopted(own privateState) bool { return !m.Hosts.IsNull() && !own.Imported }
+
+// fillHosts sets the hosts of a binding that was just imported, and the options of its source, from what the hosts have of it: its
+// credentials, and machines. One of which no host has anything may be used on all.
+func (r *binding) fillHosts(ctx context.Context, state *model, own privateState, diags *diag.Diagnostics) {
+	var found []string
+	for _, key := range r.Provider.Hosts.Keys() {
+		images, has, err := r.recordsOn(ctx, key, *state, own)
+		if err != nil {
+			diags.AddWarning("Host "+key+" could not be asked", fmt.Sprintf(
+				"Whether it is one of the hosts of binding %s is not known: %s", state.Name.ValueString(), err))
+		}
+		if has || len(images) > 0 {
+			found = append(found, key)
+		}
+		for _, i := range images {
+			found = append(found, i.Hosts...)
+			state.setOption(ctx, "attach", strings.HasPrefix(i.Name, claim.AttachedPrefix))
+			state.setOption(ctx, "shared_folder", i.IsFolder())
+		}
+	}
+	configured := r.Provider.Hosts.Keys()
+	found = slices.DeleteFunc(found, func(key string) bool { return !slices.Contains(configured, key) })
+	if len(found) == 0 {
+		found = configured
+	}
+	slices.Sort(found)
+	var d diag.Diagnostics
+	state.Hosts, d = types.SetValueFrom(ctx, types.StringType, slices.Compact(found))
+	diags.Append(d...)
+}
+
+// recordsOn are the images of the binding that the machines of a host have, and whether the host has its credentials.
+func (r *binding) recordsOn(ctx context.Context, key string, state model, own privateState) (images []volume.Image, has bool, err error) {
+	h, err := r.Provider.Hosts.Host(key)
+	if err != nil {
+		return nil, false, err
+	}
+	record, err := secret.Get(ctx, h, state.ID.ValueString())
+	if err != nil && !errors.Is(err, host.ErrNotFound) && !errors.Is(err, secret.ErrForeign) {
+		return nil, false, err
+	}
+	has = err == nil && record.Nonce == own.Nonce
+	domains, err := guard.List(ctx, h)
+	for _, d := range domains {
+		for _, from := range []*domainxml.Domain{d.Live, d.Saved, d.Stored} {
+			if from == nil {
+				continue
+			}
+			for _, a := range from.Attached() {
+				if is := a.Volume.Images; len(is) > 0 && volume.ParseBinding(is[0].Binding).ID == state.ID.ValueString() {
+					images = append(images, is[0])
+				}
+			}
+		}
+	}
+	return images, has, err
+}
+
+// setOption sets an option of the claim of a binding that was just imported.
+func (m *model) setOption(ctx context.Context, name string, is bool) {
+	if c, ok := m.child(claimSource); ok && is {
+		m.Source = tfvalue.With(ctx, m.Source, claimSource, tfvalue.With(ctx, c, name, types.BoolValue(true)))
+	}
+}
 
 // fillVolume resolves the claim of a binding that was just imported. An error is only a warning, as in any refresh.
 func (r *binding) fillVolume(ctx context.Context, state *model, own *privateState, diags *diag.Diagnostics) {
@@ -133,7 +203,7 @@ func (r *binding) fillVolume(ctx context.Context, state *model, own *privateStat
 	}
 	addWarnings(diags, sourcePath.AtName(claimSource), found.Warnings)
 	own.Version = found.Version()
-	state.Volume = tfvalue.VolumeObject(state.held(found.Volume, []string{}, state.instance(ctx, nil, *own, diags)), tfvalue.Unknowns{})
+	state.Volume = tfvalue.VolumeObject(state.held(found.Volume, state.hostKeys(ctx, diags), state.instance(ctx, nil, *own, diags)), tfvalue.Unknowns{})
 	if found.Volume.Images[0].Auth != nil {
 		state.Credentials = types.MapValueMust(types.StringType, nil)
 	}
@@ -142,7 +212,7 @@ func (r *binding) fillVolume(ctx context.Context, state *model, own *privateStat
 // hostsOf are the hosts that may have credentials or machines of a binding: those in state or, after an import or a killed update until the
 // next apply, all hosts.
 func (r *binding) hostsOf(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) []string {
-	if state.isAdopted() && !own.Everywhere {
+	if !own.Everywhere {
 		return state.hostKeys(ctx, diags)
 	}
 	return r.Provider.Hosts.Keys()
@@ -151,7 +221,7 @@ func (r *binding) hostsOf(ctx context.Context, state model, own privateState, di
 // hostsBefore are the hosts that an update may remove from the binding. After an import these are the hosts with its credentials; one that
 // does not answer is a warning, because most likely it has nothing of the binding.
 func (r *binding) hostsBefore(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) (keys []string) {
-	if state.isAdopted() && !own.Everywhere {
+	if !own.Everywhere {
 		return state.hostKeys(ctx, diags)
 	}
 	keys = state.hostKeys(ctx, diags)

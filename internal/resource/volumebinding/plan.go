@@ -85,7 +85,7 @@ func (r *binding) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 func (r *binding) planChange(ctx context.Context, plan *model, state model, own privateState, resp *resource.ModifyPlanResponse) {
 	diags := &resp.Diagnostics
 	r.present(state, state.hostKeys(ctx, diags), diags)
-	if plan.otherStorage(ctx, state, diags) {
+	if plan.otherStorage(ctx, state, own, diags) {
 		resp.RequiresReplace = append(resp.RequiresReplace, sourcePath)
 	}
 	if len(resp.RequiresReplace) > 0 {
@@ -128,7 +128,7 @@ func (r *binding) checkHosts(plan model, diags *diag.Diagnostics) {
 // of another user.
 func (r *binding) planUpdate(ctx context.Context, plan *model, state model, own privateState, diags *diag.Diagnostics) {
 	rotated, missing := state.outdated(ctx, own, diags)
-	if !plan.sameBinding(state) || rotated {
+	if !plan.sameBinding(state) || rotated || own.Imported && state.Volume.IsNull() {
 		plan.Volume, plan.Credentials = r.planVolume(ctx, *plan, &state, own, diags)
 		return
 	}
@@ -212,14 +212,14 @@ func (m model) needsResolving(state model) bool {
 }
 
 // otherStorage reports whether the source is known to name other storage than the state's. Unknown values never force a replacement.
-func (m model) otherStorage(ctx context.Context, state model, diags *diag.Diagnostics) bool {
+func (m model) otherStorage(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) bool {
 	if m.Source.IsUnknown() {
 		return false
 	}
 	was, is := state.claim(ctx, diags), m.claim(ctx, diags)
 	if was != nil && is != nil {
-		// After an import hosts, paths and force_block are null: the configuration's values are adopted.
-		another := !state.Hosts.IsNull() && (differs(was.MountPath, is.MountPath) || differs(was.DevicePath, is.DevicePath) ||
+		// After an import the configuration's paths and force_block are adopted.
+		another := state.isAdopted(own) && (differs(was.MountPath, is.MountPath) || differs(was.DevicePath, is.DevicePath) ||
 			differs(was.ForceBlock, is.ForceBlock) || isSwitched(was.SharedFolder, is.SharedFolder) ||
 			isSwitched(was.Attach, is.Attach))
 		return another || differs(was.Namespace, is.Namespace) || differs(was.ClaimName, is.ClaimName)

@@ -38,6 +38,8 @@ type privateState struct {
 	// Everywhere is set if any host may have something of the binding: an update was killed, and may have reached hosts that are not in
 	// state.
 	Everywhere bool `json:"everywhere,omitempty"`
+	// Imported is set until an update, because the options of the source are those that an import found, or null.
+	Imported bool `json:"imported,omitempty"`
 
 	// Answer is where the volume of a dynamic source is; nil before it was made, and for other sources.
 	Answer *dynamic.Answer `json:"answer,omitempty"`

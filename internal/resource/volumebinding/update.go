@@ -47,7 +47,7 @@ func (r *binding) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		c.fail(err)
 		return
 	}
-	c.own.Version, c.own.Everywhere, c.own.Remade = c.found.Version(), false, false
+	c.own.Version, c.own.Everywhere, c.own.Imported, c.own.Remade = c.found.Version(), false, false, false
 	c.plan.Source = source
 	c.plan.finish(ctx, c.actual, merge(c.state.credentialVersions(ctx, c.diags), c.versions, c.hosts), c.diags)
 	tfvalue.SavePrivate(ctx, resp.Private, privateStateKey, c.own, c.diags)
@@ -106,7 +106,7 @@ func (c *change) resolve(ctx context.Context, secret types.String) bool {
 	}
 	// The volume of an import was resolved without the options that the configuration adds.
 	if !checkIdentity(c.plan.Volume, c.actual, c.diags) ||
-		c.state.isAdopted() && !checkIdentity(c.state.Volume, c.actual, c.diags) {
+		c.state.isAdopted(c.own) && !checkIdentity(c.state.Volume, c.actual, c.diags) {
 		return false
 	}
 	return true
