@@ -131,8 +131,8 @@ type Created struct {
 	Bases []volume.Image
 }
 
-// ErrForeign is the error of an existing volume that this configuration has not created.
-var ErrForeign = errors.New("it was not made by this configuration, and was left alone")
+// ErrForeign is the error of an existing volume that no interrupted creation of this owner has left.
+var ErrForeign = errors.New("it was left alone")
 
 // ErrTaken is ErrForeign for a volume that nothing says who has made.
 var ErrTaken = fmt.Errorf("%w", ErrForeign)

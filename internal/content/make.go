@@ -110,7 +110,7 @@ func called(owner string) string {
 func refuseForeign(ctx context.Context, key string, h Host, s Spec) error {
 	has, err := h.HasVolume(ctx, s.Pool, s.Name)
 	if err == nil && has {
-		err = fmt.Errorf("the volume %s is in the storage pool %s already: %w. To manage it from here, as after an apply that was "+
+		err = fmt.Errorf("the volume %s is in the storage pool %s already, and %w. To manage it from here, as after an apply that was "+
 			"killed before the state was written, run: terraform import <address of this resource> %s/%s/%s. A disk that is replaced "+
 			"with create_before_destroy needs a name_prefix instead of a name", s.Name, s.Pool, ErrTaken, key, s.Pool, s.Name)
 	}

@@ -28,6 +28,14 @@ func (h *Host) Autostart(ctx context.Context, id string) (bool, error) {
 	})
 }
 
+// Rename gives a domain that is off another name.
+func (h *Host) Rename(ctx context.Context, id, name string) error {
+	return domainDo(ctx, h, "rename domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {
+		_, err := l.DomainRename(d, libvirt.OptString{name}, 0)
+		return err
+	})
+}
+
 // SetAutostart sets whether the host starts the domain when it boots.
 func (h *Host) SetAutostart(ctx context.Context, id string, on bool) error {
 	return domainDo(ctx, h, "set the autostart of domain", id, func(l *libvirt.Libvirt, d libvirt.Domain) error {

@@ -25,6 +25,7 @@ type Host interface {
 	IsPersistent(ctx context.Context, uuid string) (bool, error)
 	Autostart(ctx context.Context, uuid string) (bool, error)
 	SetAutostart(ctx context.Context, uuid string, on bool) error
+	Rename(ctx context.Context, uuid, name string) error
 
 	// Power, and the domain that runs.
 	Start(ctx context.Context, uuid string) error

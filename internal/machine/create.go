@@ -100,11 +100,11 @@ func (m Manager) checkInterrupted(uuid string, is domainxml.Machine) error {
 	if sameOwner && is.Metadata.Phase == domainxml.Creating {
 		return nil
 	}
-	err := fmt.Errorf("a domain of this name (UUID %s) is there already and was not made by this configuration. It was left alone. To "+
-		"manage it from here, run: terraform import <address of this resource> %s/%s", uuid, m.key, is.Name)
+	err := fmt.Errorf("a domain of this name (UUID %s) is there already, and was left alone. To manage it from here: terraform import "+
+		"<address of this resource> %s/%s", uuid, m.key, is.Name)
 	if sameOwner {
-		err = fmt.Errorf("%w %q, which is in another state, as after the copy of a configuration's folder (give each an owner of its "+
-			"own), or whose state was lost: %w", ErrNameTaken, m.owner, err)
+		err = fmt.Errorf("%w %q: of this configuration with create_before_destroy (give the new one another name), of a copy of its "+
+			"folder (give each an owner), or of a state that was lost. %w", ErrNameTaken, m.owner, err)
 	}
 	return err
 }

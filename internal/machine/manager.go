@@ -160,6 +160,12 @@ func (m Manager) boot(ctx context.Context, uuid string) error {
 	return m.host.Start(ctx, uuid)
 }
 
+// Rename gives a domain that is off another name.
+func (m Manager) Rename(ctx context.Context, uuid, name string) error {
+	m.log.Info(ctx, "Renaming the machine", map[string]any{"host": m.key, "uuid": uuid, "name": name})
+	return m.host.Rename(ctx, uuid, name)
+}
+
 // Update updates an existing domain to want. Devices are unplugged first, then the new ones are plugged in. pending are the changes
 // that the running guest gets at its next start; started reports that it was booted. now is the machine after that; empty if it was not
 // read.

@@ -7,7 +7,10 @@ var changes = []change{
 		attribute: "host", change: live, removal: never, proof: []string{"TestAccVirtualMachine_MovesLive"},
 		more: "if its storage can be opened on both hosts; otherwise another machine, or refused, as the plan says",
 	},
-	{attribute: "name", first: `name = "old"`, second: `name = "new"`, change: replaced, removal: never},
+	{
+		attribute: "name", first: `name = "old"`, second: `name = "new"`, change: replaced, removal: never,
+		more: "a machine that is off is renamed in place",
+	},
 	{
 		attribute: "memory", first: `memory = "128Mi"` + "\n" + `max_memory = "136Mi"`, second: `memory = "120Mi"` + "\n" + `max_memory = "136Mi"`,
 		change: live, removal: never, boots: true, more: "up to `max_memory`; beyond that at the next start",

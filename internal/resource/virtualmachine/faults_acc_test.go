@@ -206,7 +206,7 @@ func testLifeFaults(t *testing.T, f faulty) {
 			_, _ = acctest.Interrupt(t, f.CLI, f.tap, fault)
 			if fault == unknown {
 				out, err := f.Run("apply", "-auto-approve", "-no-color")
-				if err == nil || !message("is there already and was not made by this configuration", "terraform import").MatchString(out) {
+				if err == nil || !message("is there already, and was left alone", "terraform import").MatchString(out) {
 					t.Errorf("the next apply took over what was done: %v\n%s", err, out)
 				}
 				f.Must("import", "virtclaim_virtual_machine."+f.name, f.Name+"/"+f.name)

@@ -123,6 +123,9 @@ func (r *virtualMachine) planChange(ctx context.Context, plan, state model, resp
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
 	}
 	by := plan.replacedBy(state, was, is)
+	if name := path.Root("name"); by.Contains(name) {
+		resp.RequiresReplace = append(resp.RequiresReplace, name)
+	}
 	if plan.moves(state) && (len(by) > 0 || r.planMove(ctx, plan, state, &resp.Diagnostics)) {
 		by, resp.RequiresReplace = append(by, path.Root("host")), append(resp.RequiresReplace, path.Root("host"))
 	}
@@ -137,7 +140,7 @@ func (r *virtualMachine) planChange(ctx context.Context, plan, state model, resp
 		fields["type"] = is.Type
 		set["machine"] = types.ObjectValueMust(plan.Machine.AttributeTypes(ctx), fields)
 	}
-	if plan.moves(state) {
+	if plan.moves(state) || plan.renames(state) {
 		set["id"] = types.StringValue(plan.Host.ValueString() + "/" + plan.Name.ValueString())
 	}
 	if !plan.MaxMemory.IsNull() {

@@ -6,19 +6,11 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-)
 
-// replacesWhenKnown requires a replacement for a known other value only, because an unknown one may turn out to be the same.
-func replacesWhenKnown() planmodifier.String {
-	const description = "If the value of this attribute is known to change, Terraform will destroy and recreate the resource."
-	return stringplanmodifier.RequiresReplaceIf(
-		func(_ context.Context, req planmodifier.StringRequest, resp *stringplanmodifier.RequiresReplaceIfFuncResponse) {
-			resp.RequiresReplace = !req.PlanValue.IsUnknown()
-		}, description, description)
-}
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
+)
 
 // asStays is the plan of an existing machine with the host and name of the state while those are unknown. If they turn out to be different,
 // that is an error.
@@ -36,13 +28,37 @@ func (m model) asStays(state model) model {
 // replacedBy are the attributes that are known to require a replacement; was and is are the emulated machines. Another host is none, unless
 // the machine can't be moved there.
 func (m model) replacedBy(state model, was, is machineModel) (paths path.Paths) {
-	if !m.Name.Equal(state.Name) {
+	if !m.Name.Equal(state.Name) && !m.renames(state) {
 		paths = append(paths, path.Root("name"))
 	}
 	if otherMachine(was, is) {
 		paths = append(paths, path.Root("machine"))
 	}
 	return paths
+}
+
+// renames reports whether the machine gets another name in place: libvirt renames a domain only while it is off, and not on its way to
+// another host.
+func (m model) renames(state model) bool {
+	return !m.Name.Equal(state.Name) && !state.Running.ValueBool() && m.Host.Equal(state.Host)
+}
+
+// rename renames the machine, and notes that in the state, also if the rest of the update fails.
+func (r *virtualMachine) rename(ctx context.Context, plan model, state *model, mgr machine.Manager, to *tfsdk.State,
+	diags *diag.Diagnostics,
+) bool {
+	if !plan.renames(*state) {
+		return true
+	}
+	if err := mgr.Rename(ctx, plan.UUID.ValueString(), plan.Name.ValueString()); err != nil {
+		addError(diags, *state, "The machine could not be renamed", err)
+		return false
+	}
+	r.Provider.ReleaseName(state.Host.ValueString() + "/" + state.Name.ValueString())
+	state.Name, state.ID = plan.Name, types.StringValue(plan.Host.ValueString()+"/"+plan.Name.ValueString())
+	diags.Append(to.SetAttribute(ctx, path.Root("name"), state.Name)...)
+	diags.Append(to.SetAttribute(ctx, path.Root("id"), state.ID)...)
+	return !diags.HasError()
 }
 
 // planReplacement warns of what is lost with a replaced machine. During an apply a replacement can't be planned any more, and is an error.

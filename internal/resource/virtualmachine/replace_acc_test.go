@@ -56,6 +56,45 @@ output "uuid" { value = virtclaim_virtual_machine.web.uuid }
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
+// A machine that is off is renamed, with its UUID and the variables of its firmware; a running one is replaced, as the plan says.
+func TestAccVirtualMachine_Renames(t *testing.T) {
+	l := acctest.Lab(t)
+	cli := acctest.NewCLI(t)
+	a := l.Hosts["host-a"]
+	config := func(name string, running bool) {
+		cli.Write("main.tf", acctest.Provider(l, "renamed")+fmt.Sprintf(`
+resource "virtclaim_virtual_machine" "web" {
+  host       = "host-a"
+  name       = %q
+  memory     = "128Mi"
+  running    = %t
+  machine    = { type = "q35", domain_type = "qemu" }
+  firmware   = { type = "efi" }
+  force_stop = true
+  timeouts   = { update = "20s", delete = "20s" }
+}
+`, name, running))
+	}
+	config("web", true)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	uuid := strings.TrimSpace(acctest.Must(a.Virsh(t.Context(), "domuuid", "web"))(t))
+	config("shop", true)
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "virtclaim_virtual_machine.web must be replaced")
+	config("web", false)
+	cli.Must("apply", "-auto-approve", "-no-color")
+	config("shop", true)
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added, 1 changed, 0 destroyed")
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
+	if is := strings.TrimSpace(acctest.Must(a.Virsh(t.Context(), "domuuid", "shop"))(t)); is != uuid {
+		t.Errorf("the machine %s has become %s", uuid, is)
+	}
+	acctest.Contains(t, acctest.Must(a.Virsh(t.Context(), "domstate", "shop"))(t), "running")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	if left := acctest.Must(a.Virsh(t.Context(), "list", "--all", "--name"))(t); strings.TrimSpace(left) != "" {
+		t.Errorf("left behind: %s", left)
+	}
+}
+
 // A machine that is made again gives each disk the target that it had, on another host, too: with other ones it would boot from another disk.
 func TestAccVirtualMachine_ReplacementKeepsTargets(t *testing.T) {
 	l := acctest.Lab(t)

@@ -254,7 +254,8 @@ func (r *virtualMachine) Update(ctx context.Context, req resource.UpdateRequest,
 	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
 	moves := plan.moves(state)
 	if !ok || !r.checkHostDevices(ctx, plan, state, &resp.Diagnostics) ||
-		!r.move(ctx, plan, &state, want, mgr, &resp.State, &resp.Diagnostics) {
+		!r.move(ctx, plan, &state, want, mgr, &resp.State, &resp.Diagnostics) ||
+		!r.rename(ctx, plan, &state, mgr, &resp.State, &resp.Diagnostics) {
 		return
 	}
 	now, pending, started, err := mgr.Update(ctx, plan.UUID.ValueString(), want, plan.power(state))

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
@@ -46,8 +45,8 @@ func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, r
 			},
 			"name": schema.StringAttribute{
 				Required:            true,
-				MarkdownDescription: "Name of the libvirt domain, unique on its host. Names that begin with `virtclaim-` are reserved.",
-				PlanModifiers:       []planmodifier.String{replacesWhenKnown()},
+				MarkdownDescription: "Name of the libvirt domain, unique on its host. Names that begin with `virtclaim-` are reserved. " +
+					"Another one renames the machine if it is off; a running machine is replaced.",
 				Validators: []validator.String{
 					stringvalidator.RegexMatches(domainName, "must not be empty and hold neither slashes nor white space"),
 					stringvalidator.NoneOf(".", ".."),
