@@ -32,7 +32,9 @@ type disk struct{ providerdata.Resource }
 var _ providerdata.Managed = &disk{}
 
 // New creates the resource.
-func New() resource.Resource { return &disk{providerdata.Resource{TypeName: "disk"}} }
+func New() resource.Resource {
+	return providerdata.WithIdentity(&disk{providerdata.Resource{TypeName: "disk"}}, providerdata.OfVolume()...)
+}
 
 // Create creates the volume. After a failure nothing is left; an interrupted creation is continued by the next one.
 func (r *disk) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {

@@ -29,7 +29,9 @@ type kernel struct{ providerdata.Resource }
 var _ providerdata.Managed = &kernel{}
 
 // New creates the resource.
-func New() resource.Resource { return &kernel{providerdata.Resource{TypeName: "kernel"}} }
+func New() resource.Resource {
+	return providerdata.WithIdentity(&kernel{providerdata.Resource{TypeName: "kernel"}}, providerdata.OfVolume()...)
+}
 
 // Create reads the kernel and puts both files on the host. After a failure nothing is left; an interrupted creation is continued by the
 // next one.

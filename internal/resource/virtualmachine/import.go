@@ -3,9 +3,11 @@ package virtualmachine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -15,8 +17,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// ImportState takes <host>/<name> of any domain, also of one that was not created by virtclaim. A warning names devices without an
-// attribute.
+// ImportState takes <host>/<name> or <host>/<UUID> of any domain, also of one that was not created by virtclaim. A warning names devices
+// without an attribute.
 func (r *virtualMachine) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	parts, err := tfvalue.ImportID(req.ID, "<host>/<name>")
 	if err != nil {
@@ -32,22 +34,25 @@ func (r *virtualMachine) ImportState(ctx context.Context, req resource.ImportSta
 		resp.Diagnostics.AddError("Unknown host", err.Error())
 		return
 	}
-	uuid, err := h.LookupByName(ctx, parts[1])
+	id, err := h.LookupByName(ctx, parts[1])
+	if _, no := uuid.Parse(parts[1]); errors.Is(err, host.ErrNotFound) && no == nil {
+		id, err = parts[1], nil
+	}
+	var stored *domainxml.Domain
+	if err == nil {
+		stored, err = r.manager(h, parts[0]).ReadStored(ctx, id)
+	}
 	if err != nil {
 		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
 		return
 	}
-	if err := checkImportedName(parts[0], parts[1]); err != nil {
+	if err := checkImportedName(parts[0], stored.Name()); err != nil {
 		resp.Diagnostics.AddError("The machine must be renamed before it is imported", err.Error())
 		return
 	}
-	stored, err := r.manager(h, parts[0]).ReadStored(ctx, uuid)
-	if err != nil {
-		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
-		return
-	}
-	warnUnsupported(&resp.Diagnostics, req.ID, stored)
-	for name, value := range map[string]string{"id": req.ID, "host": parts[0], "name": parts[1], "uuid": uuid} {
+	key := parts[0] + "/" + stored.Name()
+	warnUnsupported(&resp.Diagnostics, key, stored)
+	for name, value := range map[string]string{"id": key, "host": parts[0], "name": stored.Name(), "uuid": id} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
 	}
 }

@@ -40,7 +40,8 @@ var _ providerdata.Managed = &virtualMachine{}
 
 // New creates the resource.
 func New() resource.Resource {
-	return &virtualMachine{providerdata.Resource{TypeName: "virtual_machine"}}
+	return providerdata.WithIdentity(&virtualMachine{providerdata.Resource{TypeName: "virtual_machine"}},
+		providerdata.AtRoot("host", "Key of the host in the provider's `hosts`."), providerdata.AtRoot("uuid", "UUID of the domain."))
 }
 
 // prepare returns what an apply makes of a plan, and the manager that does it; otherwise the error is in diags.

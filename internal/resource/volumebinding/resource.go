@@ -29,7 +29,13 @@ type binding struct{ providerdata.Resource }
 var _ providerdata.Managed = &binding{}
 
 // New creates the resource.
-func New() resource.Resource { return &binding{providerdata.Resource{TypeName: "volume_binding"}} }
+func New() resource.Resource {
+	claim := sourcePath.AtName(claimSource)
+	return providerdata.WithIdentity(&binding{providerdata.Resource{TypeName: "volume_binding"}},
+		providerdata.Part{Name: "namespace", At: claim.AtName("namespace"), Optional: true, Description: "Namespace of the claim."},
+		providerdata.Part{Name: "claim_name", At: claim.AtName("claim_name"), Optional: true, Description: "Name of the claim."},
+		providerdata.AtRoot("name", "Name of the binding."))
+}
 
 // Read refreshes the volume and the credentials on the hosts. It never removes the binding from state: its secrets are still on the hosts,
 // and only a destroy or another source ends it.

@@ -34,7 +34,8 @@ var _ providerdata.Managed = &volumeContent{}
 
 // New creates the resource.
 func New() resource.Resource {
-	return &volumeContent{providerdata.Resource{TypeName: "volume_content"}}
+	return providerdata.WithIdentity(&volumeContent{providerdata.Resource{TypeName: "volume_content"}},
+		providerdata.AtRoot("id", "Id of the content, which can't be imported."))
 }
 
 // ImportState refuses imports.
