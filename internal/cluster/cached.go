@@ -24,7 +24,7 @@ type Cached struct {
 func (c *Client) Cached() *Cached {
 	return &Cached{
 		claims: listCachesOf(c, kind[*corev1.PersistentVolumeClaim]{
-			name: "PersistentVolumeClaim", resource: "persistentvolumeclaims", get: c.Claim, list: c.allClaims,
+			name: "PersistentVolumeClaim", resource: "persistentvolumeclaims", get: c.Claim, list: c.Claims,
 		}),
 		volumes: listCachesOf(c, kind[*corev1.PersistentVolume]{
 			name: "PersistentVolume", resource: "persistentvolumes", list: c.allVolumes,

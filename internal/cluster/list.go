@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-func (c *Client) allClaims(ctx context.Context, namespace string) (map[string]*corev1.PersistentVolumeClaim, error) {
+// Claims are the PersistentVolumeClaims of a namespace by name.
+func (c *Client) Claims(ctx context.Context, namespace string) (map[string]*corev1.PersistentVolumeClaim, error) {
 	all := map[string]*corev1.PersistentVolumeClaim{}
 	from := c.objects.CoreV1().PersistentVolumeClaims(namespace)
 	err := listAll(ctx, c, "PersistentVolumeClaims in the namespace "+namespace, from, func(claim *corev1.PersistentVolumeClaim) {

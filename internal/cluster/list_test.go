@@ -24,7 +24,7 @@ func TestList_FollowsPages(t *testing.T) {
 			}
 			answer(w, http.StatusOK, pageOfClaims(page, query.Get("limit") == ""))
 		})
-		all, err := client.allClaims(t.Context(), "vms")
+		all, err := client.Claims(t.Context(), "vms")
 		if err != nil || len(all) != 3 || all["c-2"].Name != "c-2" {
 			t.Errorf("got %v, %v", all, err)
 		}

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -57,10 +59,17 @@ func (p *virtclaim) DataSources(context.Context) []func() datasource.DataSource 
 	return []func() datasource.DataSource{persistentvolumeclaim.New, hostsource.New}
 }
 
+func (p *virtclaim) ListResources(context.Context) []func() list.ListResource {
+	return []func() list.ListResource{volumebinding.NewList, disk.NewList, virtualmachine.NewList}
+}
+
+func (p *virtclaim) Actions(context.Context) []func() action.Action { return virtualmachine.Actions() }
+
 // Configure checks all that can be checked without connecting to a host or cluster.
 func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	if !req.Config.Raw.IsFullyKnown() {
-		resp.ResourceData, resp.DataSourceData = &providerdata.Data{}, &providerdata.Data{}
+		unknown := &providerdata.Data{}
+		resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.ActionData = unknown, unknown, unknown, unknown
 		return
 	}
 	var config model
@@ -77,7 +86,7 @@ func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest
 	b.SettleMachine = virtualmachine.Settle(b)
 	b.ReservesClaims = client != nil && k.reserves()
 	b.VolumeImage = cmp.Or(k.VolumeImage.ValueString(), p.release.VolumeImage)
-	resp.ResourceData, resp.DataSourceData = b, b
+	resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.ActionData = b, b, b, b
 }
 
 // hosts are the hosts of the configuration. A URI that libvirt can't connect to is an error of its attribute.

@@ -11,7 +11,7 @@ import (
 // or a guest, and a terminal executes its control characters. server embeds nothing, so that a new method of the protocol can't bypass
 // visible unnoticed.
 type server struct {
-	next    tfprotov6.ProviderServer
+	next    further
 	schemas func(context.Context) *tfprotov6.GetProviderSchemaResponse
 }
 
@@ -19,7 +19,7 @@ var _ tfprotov6.ProviderServer = server{}
 
 // NewServer creates the server for main and for tests.
 func NewServer(release Release) tfprotov6.ProviderServer {
-	next := providerserver.NewProtocol6(New(release)())()
+	next := providerserver.NewProtocol6(New(release)())().(further)
 	return server{next, schemas(next)}
 }
 

@@ -19,7 +19,7 @@ func TestServer_EveryAnswerIsVisible(t *testing.T) {
 		name, method := server.Type().Method(i).Name, server.Method(i)
 		question := reflect.New(method.Type().In(1).Elem())
 		repeats := false
-		for _, field := range []string{"TypeName", "TargetTypeName"} {
+		for _, field := range []string{"TypeName", "TargetTypeName", "ActionType"} {
 			if f := question.Elem().FieldByName(field); f.IsValid() {
 				f.SetString(hostile)
 				repeats = true
@@ -29,29 +29,43 @@ func TestServer_EveryAnswerIsVisible(t *testing.T) {
 			continue
 		}
 		answer := method.Call([]reflect.Value{reflect.ValueOf(t.Context()), question})[0]
-		text := ""
-		for _, d := range answer.Elem().FieldByName("Diagnostics").Interface().([]*tfprotov6.Diagnostic) {
-			text += d.Summary + d.Detail
-		}
+		text := said(answer.Interface())
 		if !strings.Contains(text, `a\x1b]0;owned\a\u202e\u200b`) || strings.ContainsAny(text, "\x1b\a\u202e\u200b") {
 			t.Errorf("%s answers %q", name, text)
 		}
 		answered++
 	}
-	if answered < 14 {
+	if answered < 19 {
 		t.Errorf("only %d methods were tried", answered)
 	}
+}
+
+// said are the diagnostics of an answer, or of all that a stream has.
+func said(answer any) (text string) {
+	var all []*tfprotov6.Diagnostic
+	switch is := answer.(type) {
+	case *tfprotov6.ListResourceServerStream:
+		for result := range is.Results {
+			all = append(all, result.Diagnostics...)
+		}
+	case *tfprotov6.InvokeActionServerStream:
+		for event := range is.Events {
+			if end, ok := event.Type.(tfprotov6.CompletedInvokeActionEventType); ok {
+				all = append(all, end.Diagnostics...)
+			}
+		}
+	default:
+		all = reflect.ValueOf(answer).Elem().FieldByName("Diagnostics").Interface().([]*tfprotov6.Diagnostic)
+	}
+	for _, d := range all {
+		text += d.Summary + d.Detail
+	}
+	return text
 }
 
 // The server passes all interfaces of the provider on. An interface that it does not support yet must be added to it first.
 func TestServer_HandsAllOn(t *testing.T) {
 	p := New(Release{Version: "test"})()
-	if _, has := p.(provider.ProviderWithListResources); has {
-		t.Error("server has no list resources")
-	}
-	if _, has := p.(provider.ProviderWithActions); has {
-		t.Error("server has no actions")
-	}
 	if _, has := p.(provider.ProviderWithFunctions); has {
 		t.Error("visible does not see the errors of functions")
 	}

@@ -3,6 +3,7 @@ package providerdata
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 )
@@ -45,6 +46,24 @@ func (r *Resource) UpgradeState(context.Context) map[int64]resource.StateUpgrade
 			"terraform import with this version.")
 	}
 	return map[int64]resource.StateUpgrader{0: {StateUpgrader: refuse}}
+}
+
+// Action is embedded by each action.
+type Action struct {
+	// TypeName is the action's name after that of the provider, such as reboot.
+	TypeName string
+	// Provider is nil before the provider has been configured, as during validation.
+	Provider *Data
+}
+
+// Metadata names the action.
+func (a *Action) Metadata(_ context.Context, req action.MetadataRequest, resp *action.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + a.TypeName
+}
+
+// Configure takes the data of the configured provider.
+func (a *Action) Configure(_ context.Context, req action.ConfigureRequest, resp *action.ConfigureResponse) {
+	a.Provider = from(req.ProviderData, &resp.Diagnostics)
 }
 
 // DataSource is embedded by each data source.

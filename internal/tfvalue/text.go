@@ -31,12 +31,15 @@ func (r rule) ValidateString(_ context.Context, req validator.StringRequest, res
 // reserved is the prefix of the names of virtclaim's own domains, volumes and pools.
 const reserved = "virtclaim-"
 
+// IsReserved reports whether a name is one of virtclaim's own objects on hosts.
+func IsReserved(name string) bool { return strings.HasPrefix(name, reserved) }
+
 // CheckReserved refuses the names of virtclaim's own objects, such as the mutex domain, for resources that are about to be created. It is
 // called in plans: a validator would also prevent that an existing resource of such a name is destroyed.
 func CheckReserved(req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, attributes ...string) {
 	for _, attribute := range attributes {
 		planned, prior := textIn(req.Plan.Raw, attribute), textIn(req.State.Raw, attribute)
-		if strings.HasPrefix(planned, reserved) && planned != prior {
+		if IsReserved(planned) && planned != prior {
 			resp.Diagnostics.AddAttributeError(path.Root(attribute), "Reserved name", fmt.Sprintf("%s is %q, and names that begin with %s "+
 				"are those of what virtclaim makes for itself on hosts: other applies would take it for that. Choose another one.",
 				attribute, planned, reserved))

@@ -16,9 +16,9 @@ import (
 )
 
 // readImported returns the volume of a newly imported disk with the format that it is to be opened in, its identity, and the shared image
-// that its header names, if any. The pool's scan is not trusted, because it takes any header that a guest wrote for the format.
-func (m model) readImported(ctx context.Context, h *host.Host,
-	v host.StorageVolume,
+// that its header names, if any. The pool's scan is not trusted, because it takes any header that a guest wrote for the format. What is
+// only listed is not adopted, and has no identity.
+func (m model) readImported(ctx context.Context, h *host.Host, v host.StorageVolume, adopts bool,
 ) (is host.StorageVolume, id string, below []volume.Image, err error) {
 	shown, err := content.FormatOf(ctx, h, v)
 	if err == nil {
@@ -31,7 +31,10 @@ func (m model) readImported(ctx context.Context, h *host.Host,
 	if shown.Refused != nil {
 		note = "" // whether it is raw is decided by the configuration
 	}
-	if id, err = content.Adopt(ctx, h, v, note); shown.Refused != nil && shown.Domain == "" {
+	if adopts {
+		id, err = content.Adopt(ctx, h, v, note)
+	}
+	if shown.Refused != nil && shown.Domain == "" {
 		v.Format = ""
 	}
 	return v, id, below, err

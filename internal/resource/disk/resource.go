@@ -140,7 +140,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	v, id, err := r.find(ctx, h, state, &resp.Diagnostics)
 	var below []volume.Image
 	if err == nil && state.Volume.IsNull() {
-		v, id, below, err = state.readImported(ctx, h, v)
+		v, id, below, err = state.readImported(ctx, h, v, true)
 	}
 	if errors.Is(err, host.ErrNotFound) {
 		if r.isAway(ctx, state, &resp.Diagnostics) {

@@ -44,7 +44,7 @@ func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, r
 					"machine, if its storage can be opened there: see `migration`.",
 			},
 			"name": schema.StringAttribute{
-				Required:            true,
+				Required: true,
 				MarkdownDescription: "Name of the libvirt domain, unique on its host. Names that begin with `virtclaim-` are reserved. " +
 					"Another one renames the machine if it is off; a running machine is replaced.",
 				Validators: []validator.String{
