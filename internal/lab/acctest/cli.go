@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	goversion "github.com/hashicorp/go-version"
+
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 )
 
@@ -43,6 +45,22 @@ func NewCLI(t testing.TB, env ...string) CLI {
 }
 `)
 	return c
+}
+
+// NewCLISince is NewCLI for what Terraform has since a version. Older ones, and OpenTofu, which has its own versions, skip the test.
+func NewCLISince(t testing.TB, version string) CLI {
+	t.Helper()
+	cli := NewCLI(t)
+	first, _, _ := strings.Cut(cli.Must("version"), "\n")
+	name, has, _ := strings.Cut(first, " v")
+	is, err := goversion.NewVersion(has)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name != "Terraform" || is.LessThan(goversion.Must(goversion.NewVersion(version))) {
+		t.Skipf("%s: Terraform has this since %s", first, version)
+	}
+	return cli
 }
 
 // Tapped is a folder for a configuration whose provider, which is in its own file, is connected to host-a through a tap.
