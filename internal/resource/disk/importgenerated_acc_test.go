@@ -110,3 +110,27 @@ func TestAccDisk_ImportedAndWrittenStaysWithoutMaster(t *testing.T) {
 	cli.Write("disk.tf", disk("root", `size = "65Mi"`))
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
+
+// An imported disk goes to another host with its content, as any other one does.
+func TestAccDisk_ImportedMoves(t *testing.T) {
+	l := acctest.Lab(t)
+	for name, format := range map[string]string{"data": "raw", "db": "qcow2"} {
+		virsh(t, l, "vol-create-as", "ssd", name, "10M", "--format", format)
+	}
+	if err := os.WriteFile(file(l, "data"), append([]byte("what was there"), make([]byte, 10<<20-14)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "disks")+adopted("data", "db"))
+	cli.Must("plan", "-no-color", "-generate-config-out=disks.tf")
+	cli.Must("apply", "-auto-approve", "-no-color")
+	cli.Write("main.tf", acctest.Provider(l, "disks"))
+	cli.Replace("disks.tf", `"host-a"`, `"host-b"`)
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added, 2 changed, 0 destroyed")
+	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
+	has, err := os.ReadFile(strings.Replace(file(l, "data"), l.Hosts["host-a"].Dir, l.Hosts["host-b"].Dir, 1))
+	if err != nil || !strings.HasPrefix(string(has), "what was there") {
+		t.Errorf("its content is not on the other host: %v", err)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
+}
