@@ -38,7 +38,7 @@ func TestAccDisk_ImportAdopts(t *testing.T) {
 	})
 }
 
-// The master of an imported disk is decided once: with a master added later, its guest would find its files mixed with the master's.
+// The master of an imported disk is decided by the first configuration that changes it: with a master added later, its guest would find its files mixed with the master's.
 func TestAccDisk_ImportedWithoutMasterStaysSo(t *testing.T) {
 	l := acctest.Lab(t)
 	_, source := golden(t, l, "the master")
@@ -52,7 +52,8 @@ func TestAccDisk_ImportedWithoutMasterStaysSo(t *testing.T) {
 				Config:    base + disk("root", blank), ResourceName: theDisk, ImportState: true, ImportStateId: "host-a/ssd/root",
 				ImportStatePersist: true,
 			},
-			{Config: base + disk("root", blank), ConfigPlanChecks: pre(stays(true))},
+			{Config: base + disk("root", blank), ConfigPlanChecks: pre(stays(false))},
+			{Config: base + disk("root", blank+"\n  timeouts = { read = \"1m\" }"), ConfigPlanChecks: pre(stays(true))},
 			{
 				Config:           base + disk("root", over("copy-on-write", "virtclaim_volume_binding.golden")),
 				ConfigPlanChecks: pre(planned(theDisk, plancheck.ResourceActionReplace)),
@@ -129,7 +130,7 @@ func TestAccDisk_ImportOfPlainAsContainerImage(t *testing.T) {
 				Config:    config, ResourceName: theDisk, ImportState: true, ImportStateId: "host-a/ssd/root", ImportStatePersist: true,
 			},
 			{Config: config, ExpectError: message("Not made from a container image", "host-a/ssd/root is an overlay of nothing")},
-			{Config: acctest.Provider(l, "disks") + disk("root", blank), ConfigPlanChecks: pre(stays(true))},
+			{Config: acctest.Provider(l, "disks") + disk("root", blank), ConfigPlanChecks: pre(stays(false))},
 		},
 	})
 }
