@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/rootfs"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
@@ -34,6 +35,9 @@ func (m model) checkClusterSize(diags *diag.Diagnostics) {
 
 // ModifyPlan plans the attributes of the volume. Neither unknown values nor a master with new servers or hosts force a replacement.
 func (r *disk) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if providerdata.RefuseUnread(ctx, req, &resp.Diagnostics) {
+		return
+	}
 	if req.Plan.Raw.IsNull() {
 		r.warnOfLoss(ctx, req, resp, "Destroying", "")
 		var state model

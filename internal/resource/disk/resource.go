@@ -124,7 +124,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	var state model
 	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
 	defer cancel()
-	if !ok {
+	if !ok || state.Host.IsNull() && !r.findMoved(ctx, &state, &resp.Diagnostics) {
 		return
 	}
 

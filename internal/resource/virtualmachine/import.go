@@ -17,8 +17,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// ImportState takes <host>/<name> or <host>/<UUID> of any domain, also of one that was not created by virtclaim. A warning names devices
-// without an attribute.
+// ImportState takes <host>/<name> or <host>/<UUID> of any domain, also of one that was not created by virtclaim.
 func (r *virtualMachine) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	parts, err := tfvalue.ImportID(req.ID, "<host>/<name>")
 	if err != nil {
@@ -38,23 +37,32 @@ func (r *virtualMachine) ImportState(ctx context.Context, req resource.ImportSta
 	if _, no := uuid.Parse(parts[1]); errors.Is(err, host.ErrNotFound) && no == nil {
 		id, err = parts[1], nil
 	}
-	var stored *domainxml.Domain
-	if err == nil {
-		stored, err = r.manager(h, parts[0]).ReadStored(ctx, id)
-	}
 	if err != nil {
 		resp.Diagnostics.AddError("The machine could not be imported", err.Error())
 		return
 	}
-	if err := checkImportedName(parts[0], stored.Name()); err != nil {
-		resp.Diagnostics.AddError("The machine must be renamed before it is imported", err.Error())
+	name, ok := r.adopt(ctx, h, parts[0], id, &resp.Diagnostics)
+	if !ok {
 		return
 	}
-	key := parts[0] + "/" + stored.Name()
-	warnUnsupported(&resp.Diagnostics, key, stored)
-	for name, value := range map[string]string{"id": key, "host": parts[0], "name": stored.Name(), "uuid": id} {
-		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), value)...)
+	for at, value := range map[string]string{"id": parts[0] + "/" + name, "host": parts[0], "name": name, "uuid": id} {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(at), value)...)
 	}
+}
+
+// adopt checks a domain that an import or a moved block takes over, and warns of devices without an attribute. It returns its name.
+func (r *virtualMachine) adopt(ctx context.Context, h *host.Host, key, uuid string, diags *diag.Diagnostics) (name string, ok bool) {
+	stored, err := r.manager(h, key).ReadStored(ctx, uuid)
+	if err != nil {
+		diags.AddError("The machine could not be imported", err.Error())
+		return "", false
+	}
+	if err := checkImportedName(key, stored.Name()); err != nil {
+		diags.AddError("The machine must be renamed before it is imported", err.Error())
+		return "", false
+	}
+	warnUnsupported(diags, key+"/"+stored.Name(), stored)
+	return stored.Name(), !diags.HasError()
 }
 
 // checkImportedName refuses the name of a domain that the attribute name can't have: the next plan would fail.

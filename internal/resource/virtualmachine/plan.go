@@ -56,6 +56,9 @@ func (m model) checkBootOrder(diags *diag.Diagnostics) {
 // ModifyPlan checks the machine against what is known of its host and volumes. A volume never forces a replacement, whether it is known or
 // unknown: RequiresReplace never has one.
 func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if providerdata.RefuseUnread(ctx, req, &resp.Diagnostics) {
+		return
+	}
 	if req.Plan.Raw.IsNull() {
 		var state model
 		resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...)

@@ -179,7 +179,7 @@ func (r *virtualMachine) Read(ctx context.Context, req resource.ReadRequest, res
 	var state model
 	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
 	defer cancel()
-	if !ok {
+	if !ok || state.Host.IsNull() && !r.findMoved(ctx, &state, &resp.Diagnostics) {
 		return
 	}
 
