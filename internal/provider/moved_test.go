@@ -84,8 +84,8 @@ func moved(t *testing.T, req *tfprotov6.MoveResourceStateRequest) (attributes ma
 func TestMoveState_OfLibvirt08(t *testing.T) {
 	all := former(t)
 	for name, want := range map[string]map[string]string{
-		"libvirt_domain.web":          {"name": "web", "uuid": "33a90cad-4c12-4d56-aaf0-1f478fbe3d70"},
-		"libvirt_domain.efi":          {"name": "efi", "uuid": "3598cbaf-613d-440b-853c-e5711bab72c1"},
+		"libvirt_domain.web":          {"name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"},
+		"libvirt_domain.efi":          {"name": "efi", "uuid": "e89e2b60-6c6a-41b5-a7ea-17f42be880cf"},
 		"libvirt_volume.base":         {"name": "base.qcow2", "pool": "ssd", "id": "/var/lib/libvirt/images/base.qcow2"},
 		"libvirt_volume.web":          {"name": "web.qcow2", "pool": "ssd", "id": "/var/lib/libvirt/images/web.qcow2"},
 		"libvirt_volume.data":         {"name": "data.raw", "pool": "ssd", "id": "/var/lib/libvirt/images/data.raw"},
@@ -107,11 +107,11 @@ func TestMoveState_OfLibvirt09(t *testing.T) {
 		of   string
 		want map[string]string
 	}{
-		`{"id": 3, "name": "web", "uuid": "33a90cad-4c12-4d56-aaf0-1f478fbe3d70", "memory": 64, "memory_unit": "MiB", "running": true, "devices": {}}`: {
-			"libvirt_domain.web", map[string]string{"name": "web", "uuid": "33a90cad-4c12-4d56-aaf0-1f478fbe3d70"},
+		`{"id": 3, "name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea", "memory": 64, "memory_unit": "MiB", "running": true, "devices": {}}`: {
+			"libvirt_domain.web", map[string]string{"name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"},
 		},
-		`{"id": null, "name": "web", "uuid": "33a90cad-4c12-4d56-aaf0-1f478fbe3d70"}`: {
-			"libvirt_domain.web", map[string]string{"name": "web", "uuid": "33a90cad-4c12-4d56-aaf0-1f478fbe3d70"},
+		`{"id": null, "name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"}`: {
+			"libvirt_domain.web", map[string]string{"name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"},
 		},
 		`{"id": "/pool/a.qcow2", "key": "/pool/a.qcow2", "name": "a.qcow2", "pool": "default", "path": "/pool/a.qcow2", "capacity": 1048576, "backing_store": {"path": "/pool/b"}}`: {
 			"libvirt_volume.web", map[string]string{"name": "a.qcow2", "pool": "default", "id": "/pool/a.qcow2"},
@@ -201,7 +201,7 @@ func TestMoveState_UnreadIsNotPlanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, of := range map[string]values{
-		"virtclaim_virtual_machine": {"name": "web", "uuid": "33a90cad-4c12-4d56-aaf0-1f478fbe3d70"},
+		"virtclaim_virtual_machine": {"name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"},
 		"virtclaim_disk":            {"name": "web.qcow2", "pool": "ssd", "id": "/var/lib/libvirt/images/web.qcow2"},
 	} {
 		kind := schemas.ResourceSchemas[name].ValueType()

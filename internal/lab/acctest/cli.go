@@ -3,6 +3,7 @@ package acctest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,7 @@ type CLI struct {
 
 	t   testing.TB
 	env []string
+	bin string // the folder of the provider
 }
 
 // NewCLI creates the folder. The environment is added to the test's own.
@@ -106,9 +108,18 @@ func Tap(t testing.TB, h *lab.Host) *lab.Tap {
 // WithProvider is the same folder with the provider that is in another one.
 func (c CLI) WithProvider(folder string) CLI {
 	c.t.Helper()
+	c.bin = folder
+	return c.withOverrides("")
+}
+
+func (c CLI) withOverrides(more string) CLI {
+	c.t.Helper()
 	rc := filepath.Join(c.t.TempDir(), "terraformrc")
 	text := `provider_installation {
-  dev_overrides { "virtclaim/virtclaim" = "` + folder + `" }
+  dev_overrides {
+    "virtclaim/virtclaim" = "` + c.bin + `"
+    ` + more + `
+  }
   direct {}
 }
 `
@@ -116,6 +127,22 @@ func (c CLI) WithProvider(folder string) CLI {
 		c.t.Fatal(err)
 	}
 	return c.With("TF_CLI_CONFIG_FILE=" + rc)
+}
+
+// WithStandIn is the same folder where providers that the state names, by their source addresses, are this one under another name: Terraform
+// starts each such provider, but needs its resources only if some remain.
+func (c CLI) WithStandIn(sources ...string) CLI {
+	c.t.Helper()
+	overrides := ""
+	for _, source := range sources {
+		folder := c.t.TempDir()
+		if err := os.Symlink(filepath.Join(c.bin, "terraform-provider-virtclaim"),
+			filepath.Join(folder, "terraform-provider-"+filepath.Base(source))); err != nil {
+			c.t.Fatal(err)
+		}
+		overrides += fmt.Sprintf("%q = %q\n", source, folder)
+	}
+	return c.withOverrides(overrides)
 }
 
 // With is the same folder with more environment.

@@ -33,8 +33,8 @@ func (r *disk) MoveState(context.Context) []resource.StateMover {
 	}, "libvirt_volume", movedSeed)
 }
 
-// findMoved sets the host of a disk that was moved from another provider, and checks it as an import does. A volume of its name with another
-// key is another one.
+// findMoved sets the host of a disk that was moved from another provider, and checks it as an import does. A volume of its name with
+// another key is another one.
 func (r *disk) findMoved(ctx context.Context, state *model, diags *diag.Diagnostics) bool {
 	pool, name, id := state.Pool.ValueString(), state.Name.ValueString(), state.ID.ValueString()
 	on := func(ctx context.Context, h *host.Host) error {
@@ -44,7 +44,8 @@ func (r *disk) findMoved(ctx context.Context, state *model, diags *diag.Diagnost
 		}
 		return err
 	}
-	key, err := r.Provider.FindMoved(ctx, fmt.Sprintf("volume %q in storage pool %q with key %q", name, pool, id), "<host>/<pool>/<volume>", on)
+	what := fmt.Sprintf("volume %q in storage pool %q with key %q", name, pool, id)
+	key, err := r.Provider.FindMoved(ctx, what, "<host>/"+pool+"/"+name, on)
 	if err != nil {
 		diags.AddError("The moved disk could not be found", err.Error())
 		return false

@@ -30,8 +30,8 @@ func (r *virtualMachine) MoveState(context.Context) []resource.StateMover {
 
 // findMoved sets the host of a machine that was moved from another provider: that of the domain with its UUID, whatever its name.
 func (r *virtualMachine) findMoved(ctx context.Context, state *model, diags *diag.Diagnostics) bool {
-	id := state.UUID.ValueString()
-	key, err := r.Provider.FindMoved(ctx, fmt.Sprintf("the domain %q with UUID %s", state.Name.ValueString(), id), "<host>/<name>",
+	id, name := state.UUID.ValueString(), state.Name.ValueString()
+	key, err := r.Provider.FindMoved(ctx, fmt.Sprintf("the domain %q with UUID %s", name, id), "<host>/"+name,
 		func(ctx context.Context, h *host.Host) error {
 			_, err := h.StoredXML(ctx, id)
 			return err
