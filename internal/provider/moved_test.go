@@ -103,24 +103,22 @@ func TestMoveState_OfLibvirt08(t *testing.T) {
 
 // The states are written by the schema of dmacvicar/libvirt 0.9, by hand: the id of a domain is a number there, or missing.
 func TestMoveState_OfLibvirt09(t *testing.T) {
-	for state, c := range map[string]struct {
-		of   string
-		want map[string]string
+	machine := map[string]string{"name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"}
+	for _, c := range []struct {
+		of, state string
+		want      map[string]string
 	}{
-		`{"id": 3, "name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea", "memory": 64, "memory_unit": "MiB", "running": true, "devices": {}}`: {
-			"libvirt_domain.web", map[string]string{"name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"},
-		},
-		`{"id": null, "name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"}`: {
-			"libvirt_domain.web", map[string]string{"name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"},
-		},
-		`{"id": "/pool/a.qcow2", "key": "/pool/a.qcow2", "name": "a.qcow2", "pool": "default", "path": "/pool/a.qcow2", "capacity": 1048576, "backing_store": {"path": "/pool/b"}}`: {
-			"libvirt_volume.web", map[string]string{"name": "a.qcow2", "pool": "default", "id": "/pool/a.qcow2"},
+		{"libvirt_domain.web", `{"id": 3, "name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea", "devices": {}}`, machine},
+		{"libvirt_domain.web", `{"id": null, "name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"}`, machine},
+		{
+			"libvirt_volume.web", `{"id": "/p/a", "key": "/p/a", "name": "a", "pool": "default", "capacity": 9, "backing_store": {"path": "/p/b"}}`,
+			map[string]string{"name": "a", "pool": "default", "id": "/p/a"},
 		},
 	} {
 		req := former(t)[c.of]
-		req.SourceState.JSON, req.SourcePrivate = []byte(state), nil
+		req.SourceState.JSON, req.SourcePrivate = []byte(c.state), nil
 		if got, refused := moved(t, req); refused != "" || !maps.Equal(got, c.want) {
-			t.Errorf("%s: got %v, %s, want %v", state, got, refused, c.want)
+			t.Errorf("%s: got %v, %s, want %v", c.state, got, refused, c.want)
 		}
 	}
 }
@@ -151,7 +149,7 @@ func TestMoveState_Refuses(t *testing.T) {
 		},
 		"no UUID": {
 			"libvirt_domain.web", func(r *tfprotov6.MoveResourceStateRequest) { r.SourceState.JSON = []byte(`{"id": 3, "name": "web"}`) },
-			"nothing there tells the uuid",
+			"does not tell the uuid",
 		},
 		"another UUID": {
 			"libvirt_domain.web", func(r *tfprotov6.MoveResourceStateRequest) {
@@ -163,18 +161,18 @@ func TestMoveState_Refuses(t *testing.T) {
 			"libvirt_volume.web", func(r *tfprotov6.MoveResourceStateRequest) {
 				r.SourceState.JSON = []byte(`{"id": "/a", "name": "web"}`)
 			},
-			"nothing there tells the pool",
+			"does not tell the pool",
 		},
 		"another form": {
 			"libvirt_volume.web", func(r *tfprotov6.MoveResourceStateRequest) { r.SourceState.JSON = []byte(`{"name": {}}`) },
-			"it has not the form",
+			"has not the form",
 		},
 		"a seed of 0.9": {
 			"libvirt_cloudinit_disk.seed",
 			func(r *tfprotov6.MoveResourceStateRequest) {
 				r.SourceState.JSON = []byte(`{"id": "0a1b", "name": "seed", "path": "/tmp/cloudinit-0a1b.iso", "user_data": "secret"}`)
 			},
-			"Move the libvirt_volume with its content",
+			"libvirt_volume with its content: move that one",
 		},
 		"another type": {
 			"libvirt_volume.web", func(r *tfprotov6.MoveResourceStateRequest) { r.SourceTypeName = "libvirt_pool" },
@@ -207,9 +205,10 @@ func TestMoveState_UnreadIsNotPlanned(t *testing.T) {
 		kind := schemas.ResourceSchemas[name].ValueType()
 		wanted := maps.Clone(of)
 		wanted["host"] = "host-a"
-		for what, proposed := range map[string]*tfprotov6.DynamicValue{"update": dynamic(t, kind, wanted), "destroy": dynamic(t, kind, nil)} {
+		for what, proposed := range map[string]values{"update": wanted, "destroy": nil} {
 			planned, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-				TypeName: name, PriorState: dynamic(t, kind, of), Config: dynamic(t, kind, wanted), ProposedNewState: proposed,
+				TypeName: name, PriorState: dynamic(t, kind, of), Config: dynamic(t, kind, wanted),
+				ProposedNewState: dynamic(t, kind, proposed),
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -37,8 +37,8 @@ func Mover(identify func(Former) (map[string]string, error), typeNames ...string
 		}
 		attributes, err := formerly(req, identify)
 		if err != nil {
-			resp.Diagnostics.AddError("The resource could not be moved", fmt.Sprintf("Its state as %s: %s. Nothing has been changed.",
-				req.SourceTypeName, err))
+			resp.Diagnostics.AddError("The resource could not be moved", fmt.Sprintf("%s: %s. Nothing has been changed. To go on "+
+				"without the moved block: terraform state rm <its former address>, and an import block.", req.SourceTypeName, err))
 			return
 		}
 		for name, value := range attributes {
@@ -49,12 +49,12 @@ func Mover(identify func(Former) (map[string]string, error), typeNames ...string
 
 func formerly(req resource.MoveStateRequest, identify func(Former) (map[string]string, error)) (map[string]string, error) {
 	if req.SourceSchemaVersion != 0 {
-		return nil, fmt.Errorf("its schema has version %d, and only version 0, of dmacvicar/libvirt 0.8 and 0.9, is known here. Use an "+
-			"import block instead of the moved block", req.SourceSchemaVersion)
+		return nil, fmt.Errorf("its schema has version %d, and only version 0, of dmacvicar/libvirt 0.8 and 0.9, is known here",
+			req.SourceSchemaVersion)
 	}
 	was := Former{TypeName: req.SourceTypeName}
 	if err := json.Unmarshal(req.SourceRawState.JSON, &was); err != nil {
-		return nil, errors.New("it has not the form that dmacvicar/libvirt 0.8 or 0.9 writes. Use an import block instead of the moved block")
+		return nil, errors.New("its state has not the form that dmacvicar/libvirt 0.8 or 0.9 writes")
 	}
 	attributes, err := identify(was)
 	if err != nil {
@@ -62,7 +62,7 @@ func formerly(req resource.MoveStateRequest, identify func(Former) (map[string]s
 	}
 	for name, value := range attributes {
 		if value == "" {
-			return nil, fmt.Errorf("nothing there tells the %s of what it is. Use an import block instead of the moved block", name)
+			return nil, fmt.Errorf("its state does not tell the %s of what it is", name)
 		}
 	}
 	return attributes, nil
@@ -89,15 +89,15 @@ func (d *Data) FindMoved(ctx context.Context, object, shape string, on func(cont
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", fmt.Errorf("no host has %s (asked: %s). Add its host to hosts in the provider's configuration; if it is another object by "+
-			"now, %s", object, strings.Join(d.Hosts.Keys(), ", "), instead)
+		return "", fmt.Errorf("no host has %s (asked: %s). Add its host to hosts in the provider's configuration; if it is another object "+
+			"by now, %s", object, strings.Join(d.Hosts.Keys(), ", "), instead)
 	default:
 		return "", fmt.Errorf("hosts %s have %s each. To say which one it is, %s", strings.Join(found, ", "), object, instead)
 	}
 }
 
-// RefuseUnread reports whether a plan is of a moved object that no read has found yet, because Terraform did not refresh, or the provider is
-// not known: it would be replaced.
+// RefuseUnread reports whether a plan is of a moved object that no read has found yet, because Terraform did not refresh, or the provider
+// is not known: it would be replaced.
 func RefuseUnread(ctx context.Context, req resource.ModifyPlanRequest, diags *diag.Diagnostics) bool {
 	var of types.String
 	if req.State.Raw.IsNull() {

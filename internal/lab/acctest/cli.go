@@ -129,8 +129,8 @@ func (c CLI) withOverrides(more string) CLI {
 	return c.With("TF_CLI_CONFIG_FILE=" + rc)
 }
 
-// WithStandIn is the same folder where providers that the state names, by their source addresses, are this one under another name: Terraform
-// starts each such provider, but needs its resources only if some remain.
+// WithStandIn is the same folder where providers that the state names, by their source addresses, are this one under another name:
+// Terraform starts each such provider, but needs its resources only if some remain.
 func (c CLI) WithStandIn(sources ...string) CLI {
 	c.t.Helper()
 	overrides := ""

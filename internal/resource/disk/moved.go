@@ -26,8 +26,8 @@ func (r *disk) MoveState(context.Context) []resource.StateMover {
 		if at := strings.LastIndex(key, ";"); was.TypeName == movedSeed && at >= 0 {
 			key = key[:at] // a random UUID follows
 		} else if was.TypeName == movedSeed {
-			return nil, errors.New("since dmacvicar/libvirt 0.9 it is no volume, but a file of the computer that ran Terraform. Move the " +
-				"libvirt_volume with its content, and forget this one (terraform state rm)")
+			return nil, errors.New("since dmacvicar/libvirt 0.9 it is a file of the computer that ran Terraform. The volume is the " +
+				"libvirt_volume with its content: move that one")
 		}
 		return map[string]string{"id": key, "pool": was.Pool, "name": was.Name}, nil
 	}, "libvirt_volume", movedSeed)

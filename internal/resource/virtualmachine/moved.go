@@ -22,7 +22,7 @@ func (r *virtualMachine) MoveState(context.Context) []resource.StateMover {
 		id, _ := was.ID.(string) // the UUID before 0.9
 		id = cmp.Or(was.UUID, id)
 		if _, err := uuid.Parse(id); id != "" && err != nil {
-			return nil, fmt.Errorf("%q is no UUID of a domain. Use an import block instead of the moved block", id)
+			return nil, fmt.Errorf("%q is no UUID of a domain", id)
 		}
 		return map[string]string{"uuid": id, "name": was.Name}, nil
 	}, "libvirt_domain")

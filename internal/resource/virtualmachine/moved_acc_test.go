@@ -170,7 +170,8 @@ func TestAccVirtualMachine_MovedFromLibvirt(t *testing.T) {
 		acctest.Contains(t, out, "Error: The moved resource was not read yet")
 	}
 	out := cli.Must("apply", "-auto-approve", "-no-color")
-	acctest.Contains(t, out, "0 added, 6 changed, 0 destroyed", "(moved from libvirt_domain.web)", "(moved from libvirt_cloudinit_disk.seed)")
+	acctest.Contains(t, out, "0 added, 6 changed, 0 destroyed")
+	acctest.Contains(t, out, "(moved from libvirt_domain.web)", "(moved from libvirt_cloudinit_disk.seed)")
 	if strings.Contains(out, "Not all of the machine") {
 		t.Errorf("something has no attribute:\n%s", out)
 	}
@@ -198,8 +199,9 @@ func TestAccVirtualMachine_MovedIsFoundByUUID(t *testing.T) {
 	}
 	cli := acctest.NewCLI(t).WithStandIn("dmacvicar/libvirt")
 	cli.Write("terraform.tfstate", `{"version": 4, "serial": 1, "lineage": "a", "resources": [{
-		"mode": "managed", "type": "libvirt_domain", "name": "web", "provider": "provider[\"registry.terraform.io/dmacvicar/libvirt\"]", "instances": [{"schema_version": 0,
-		"attributes": {"id": "4f81ea58-7c30-470a-91bc-41ce46cf7cea", "name": "web"}, "private": "bnVsbA=="}]}]}`)
+		"mode": "managed", "type": "libvirt_domain", "name": "web", "provider": "provider[\"registry.terraform.io/dmacvicar/libvirt\"]", 
+		"instances": [{"schema_version": 0, "private": "bnVsbA==",
+		"attributes": {"id": "4f81ea58-7c30-470a-91bc-41ce46cf7cea", "name": "web"}}]}]}`)
 	cli.Write("main.tf", acctest.Provider(l, "moved")+`
 moved {
   from = libvirt_domain.web
@@ -224,7 +226,8 @@ resource "virtclaim_virtual_machine" "web" {
 	}
 	define(a, "")
 	fails("The moved machine could not be found",
-		`no host has the domain "web" with UUID 4f81ea58-7c30-470a-91bc-41ce46cf7cea (asked: host-a, host-b)`, "import block with the id <host>/web")
+		`no host has the domain "web" with UUID 4f81ea58-7c30-470a-91bc-41ce46cf7cea (asked: host-a, host-b)`,
+		"import block with the id <host>/web")
 	define(b, "<uuid>4f81ea58-7c30-470a-91bc-41ce46cf7cea</uuid>")
 	if err := a.Stop(t.Context()); err != nil {
 		t.Fatal(err)
