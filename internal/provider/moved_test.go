@@ -81,7 +81,7 @@ func moved(t *testing.T, req *tfprotov6.MoveResourceStateRequest) (attributes ma
 	return attributes, refused
 }
 
-func TestMoveState_OfLibvirt08(t *testing.T) {
+func TestProvider_MovesLibvirt08(t *testing.T) {
 	all := former(t)
 	for name, want := range map[string]map[string]string{
 		"libvirt_domain.web":          {"name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"},
@@ -102,7 +102,7 @@ func TestMoveState_OfLibvirt08(t *testing.T) {
 }
 
 // The states are written by the schema of dmacvicar/libvirt 0.9, by hand: the id of a domain is a number there, or missing.
-func TestMoveState_OfLibvirt09(t *testing.T) {
+func TestProvider_MovesLibvirt09(t *testing.T) {
 	machine := map[string]string{"name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"}
 	for _, c := range []struct {
 		of, state string
@@ -111,7 +111,7 @@ func TestMoveState_OfLibvirt09(t *testing.T) {
 		{"libvirt_domain.web", `{"id": 3, "name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea", "devices": {}}`, machine},
 		{"libvirt_domain.web", `{"id": null, "name": "web", "uuid": "4f81ea58-7c30-470a-91bc-41ce46cf7cea"}`, machine},
 		{
-			"libvirt_volume.web", `{"id": "/p/a", "key": "/p/a", "name": "a", "pool": "default", "capacity": 9, "backing_store": {"path": "/p/b"}}`,
+			"libvirt_volume.web", `{"id": "/p/a", "key": "/p/a", "name": "a", "pool": "default", "backing_store": {"path": "/p/b"}}`,
 			map[string]string{"name": "a", "pool": "default", "id": "/p/a"},
 		},
 	} {
@@ -123,7 +123,7 @@ func TestMoveState_OfLibvirt09(t *testing.T) {
 	}
 }
 
-func TestMoveState_SourceAddress(t *testing.T) {
+func TestProvider_MovesFromAddress(t *testing.T) {
 	for address, want := range map[string]bool{
 		"registry.terraform.io/dmacvicar/libvirt": true, "registry.opentofu.org/dmacvicar/libvirt": true,
 		"mirror.example.org/dmacvicar/libvirt": true, "dmacvicar/libvirt": true,
@@ -138,7 +138,7 @@ func TestMoveState_SourceAddress(t *testing.T) {
 	}
 }
 
-func TestMoveState_Refuses(t *testing.T) {
+func TestProvider_RefusesMoves(t *testing.T) {
 	for name, c := range map[string]struct {
 		of     string
 		change func(*tfprotov6.MoveResourceStateRequest)
@@ -192,7 +192,7 @@ func TestMoveState_Refuses(t *testing.T) {
 }
 
 // A moved resource that no refresh has found is not planned: Terraform would replace it.
-func TestMoveState_UnreadIsNotPlanned(t *testing.T) {
+func TestProvider_UnreadMoveIsNotPlanned(t *testing.T) {
 	server := NewServer(Release{Version: "test"})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
