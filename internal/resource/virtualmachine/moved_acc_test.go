@@ -236,7 +236,8 @@ resource "virtclaim_virtual_machine" "web" {
 	if err := a.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added, 1 changed, 0 destroyed")
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "libvirt_domain.web has moved to virtclaim_virtual_machine.web",
+		"0 added, 0 changed, 0 destroyed")
 	cli = cli.WithStandIn()
 	acctest.Contains(t, plan(t, cli), "No changes.")
 	cli.Must("destroy", "-auto-approve", "-no-color")
