@@ -157,7 +157,7 @@ resource "virtclaim_virtual_machine" "efi" {
 }
 `
 
-// What another provider has made is moved here without import ids: nothing is made anew, and nothing starts again.
+// What another provider has made is moved here without import ids: nothing is made again, and nothing starts again.
 func TestAccVirtualMachine_MovedFromLibvirt(t *testing.T) {
 	l := acctest.Lab(t)
 	a := l.Hosts["host-a"]
