@@ -15,6 +15,7 @@ type Managed interface {
 	resource.ResourceWithValidateConfig
 	resource.ResourceWithImportState
 	resource.ResourceWithUpgradeState
+	resource.ResourceWithMoveState
 }
 
 // Resource is embedded by each resource.
@@ -34,6 +35,9 @@ func (r *Resource) Metadata(_ context.Context, req resource.MetadataRequest, res
 func (r *Resource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
 	r.Provider = from(req.ProviderData, &resp.Diagnostics)
 }
+
+// MoveState takes over nothing.
+func (r *Resource) MoveState(context.Context) []resource.StateMover { return nil }
 
 // WithURIs is the version of the schemas of resources whose volumes have URIs.
 const WithURIs = 1

@@ -13,6 +13,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 const movedSeed = "libvirt_cloudinit_disk"
@@ -35,7 +36,7 @@ func (r *disk) MoveState(context.Context) []resource.StateMover {
 
 // findMoved sets the host of a disk that was moved from another provider, and checks it as an import does. A volume of its name with
 // another key is another one.
-func (r *disk) findMoved(ctx context.Context, state *model, diags *diag.Diagnostics) bool {
+func (r *disk) findMoved(ctx context.Context, state *model, private tfvalue.PrivateState, diags *diag.Diagnostics) bool {
 	pool, name, id := state.Pool.ValueString(), state.Name.ValueString(), state.ID.ValueString()
 	on := func(ctx context.Context, h *host.Host) error {
 		v, err := h.Volume(ctx, pool, name)
@@ -55,9 +56,13 @@ func (r *disk) findMoved(ctx context.Context, state *model, diags *diag.Diagnost
 	if h == nil {
 		return false
 	}
-	if err := content.CheckImport(ctx, h, pool, name); err != nil {
-		addError(diags, *state, "The disk could not be moved", err)
-		return false
+	v, err := h.Volume(ctx, pool, name)
+	if err == nil {
+		err = content.CheckImport(ctx, h, pool, name)
 	}
-	return true
+	if err != nil {
+		addError(diags, *state, "The disk could not be moved", err)
+	}
+	tfvalue.SavePrivate(ctx, private, importedKey, imported{Modified: v.Modified}, diags)
+	return err == nil
 }

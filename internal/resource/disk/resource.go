@@ -124,11 +124,11 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	var state model
 	ctx, cancel, ok := r.BeginRead(ctx, req, &state, readTimeout, &resp.Diagnostics)
 	defer cancel()
-	if !ok || state.Host.IsNull() && !r.findMoved(ctx, &state, &resp.Diagnostics) {
+	if !ok || state.Host.IsNull() && !r.findMoved(ctx, &state, resp.Private, &resp.Diagnostics) {
 		return
 	}
 
-	state.loadImported(ctx, req.Private, &resp.Diagnostics)
+	state.loadImported(ctx, resp.Private, &resp.Diagnostics)
 	before := state
 	if r.isMoving(ctx, &state, resp.Private, &resp.Diagnostics) {
 		return // the prior state: its content is not here yet

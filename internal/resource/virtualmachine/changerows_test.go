@@ -9,7 +9,7 @@ var changes = []change{
 	},
 	{
 		attribute: "name", first: `name = "old"`, second: `name = "new"`, change: replaced, removal: never,
-		more: "a machine that is off is renamed in place",
+		more: "a machine that is off, without UEFI, is renamed in place",
 	},
 	{
 		attribute: "memory", first: `memory = "128Mi"` + "\n" + `max_memory = "136Mi"`, second: `memory = "120Mi"` + "\n" + `max_memory = "136Mi"`,

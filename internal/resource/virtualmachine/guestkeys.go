@@ -5,9 +5,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/types"
-
-	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 )
 
 // warnOfLoss warns of data that is deleted with a machine and is on none of its disks: keys that can't be recreated.
@@ -16,7 +13,7 @@ func (m model) warnOfLoss(how string, diags *diag.Diagnostics) {
 	if isSet(m.TPM) {
 		lost = append(lost, "what its guest keeps in its TPM, such as the keys of encrypted disks")
 	}
-	if isSet(m.Firmware) && m.Firmware.Attributes()["type"].Equal(types.StringValue(domainxml.UEFI)) {
+	if m.hasVariables() {
 		lost = append(lost, "its UEFI variables, such as boot entries and the keys that were enrolled")
 	}
 	if len(lost) == 0 {

@@ -121,6 +121,9 @@ func TestAccVirtualMachine_QueryOfMany(t *testing.T) {
 	cli.Write("main.tf", strings.Replace(acctest.Provider(l, "many"), l.Hosts["host-a"].URI, tap.URI, 1))
 	cli.Write("all.tfquery.hcl", "list \"virtclaim_virtual_machine\" \"all\" {\n  provider = virtclaim\n  config { host = \"host-a\" }\n}\n")
 	counter{cli, tap}.do(t, "query", 200, "query")
+	for name := range n {
+		acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), "undefine", fmt.Sprintf("vm-%02d", name)))(t)
+	}
 }
 
 // A machine is imported by its identity, which a rename does not change, and a move does.

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 )
 
@@ -38,9 +39,14 @@ func (m model) replacedBy(state model, was, is machineModel) (paths path.Paths) 
 }
 
 // renames reports whether the machine gets another name in place: libvirt renames a domain only while it is off, and not on its way to
-// another host.
+// another host. It gives one with UEFI a new file for its variables, and leaves the old one (seen in 9.0).
 func (m model) renames(state model) bool {
-	return !m.Name.Equal(state.Name) && !state.Running.ValueBool() && m.Host.Equal(state.Host)
+	return !m.Name.Equal(state.Name) && !state.Running.ValueBool() && m.Host.Equal(state.Host) && !state.hasVariables()
+}
+
+// hasVariables reports whether the machine's firmware keeps variables in a file.
+func (m model) hasVariables() bool {
+	return isSet(m.Firmware) && m.Firmware.Attributes()["type"].Equal(types.StringValue(domainxml.UEFI))
 }
 
 // rename renames the machine, and notes that in the state, also if the rest of the update fails.

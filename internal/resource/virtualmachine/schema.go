@@ -46,7 +46,7 @@ func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, r
 			"name": schema.StringAttribute{
 				Required: true,
 				MarkdownDescription: "Name of the libvirt domain, unique on its host. Names that begin with `virtclaim-` are reserved. " +
-					"Another one renames the machine if it is off; a running machine is replaced.",
+					"Another one renames a machine that is off, unless its firmware is UEFI: that one, and a running one, is replaced.",
 				Validators: []validator.String{
 					stringvalidator.RegexMatches(domainName, "must not be empty and hold neither slashes nor white space"),
 					stringvalidator.NoneOf(".", ".."),
