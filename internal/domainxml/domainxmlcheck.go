@@ -229,7 +229,7 @@ func (n node) within(known node, at string) error {
 // child is the child of an example that is like c: of the same name, and of the same type where the example names one.
 func (n node) child(c node) (node, bool) {
 	for _, k := range n.Children {
-		if k.XMLName.Local == c.XMLName.Local && (k.attr("type") == "" || k.attr("type") == c.attr("type")) {
+		if k.XMLName.Local == c.XMLName.Local && (k.attr("type") == "" || matches(k.attr("type"), c.attr("type"))) {
 			return k, true
 		}
 	}

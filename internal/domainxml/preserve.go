@@ -91,17 +91,6 @@ func wellFormed(text string) bool {
 	}
 }
 
-// unknownNames returns the names of the pieces of a domain's XML that libvirtxml does not know.
-func unknownNames(d *libvirtxml.Domain, stored string) (names []string, err error) {
-	all, _, err := unknownTo(d, stored, func() (string, error) { return d.Marshal() })
-	for _, p := range all {
-		if !strings.HasPrefix(p.name, "xmlns:") {
-			names = append(names, p.name)
-		}
-	}
-	return names, err
-}
-
 // element is the outline of an XML element in a text. Names are without prefix, because libvirtxml writes namespaces differently.
 type element struct {
 	name     string

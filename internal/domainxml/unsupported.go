@@ -1,130 +1,178 @@
 package domainxml
 
 import (
-	"cmp"
 	"encoding/xml"
-	"maps"
+	"fmt"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
-
-	"libvirt.org/go/libvirtxml"
+	"sync"
 )
 
-// modelled are the elements of a domain, and of its devices, that a Machine represents, or that libvirt adds to every domain by
-// itself.
-var modelled = []string{
-	"name", "uuid", "title", "description", "metadata", "memory", "currentMemory", "vcpu", "iothreads", "iothreadids", "resource", "os",
-	"features", "cpu", "cputune", "memoryBacking", "clock", "on_poweroff", "on_reboot", "on_crash", "devices", "seclabel",
-	"emulator", "disk", "controller", "filesystem", "interface", "input", "audio", "memballoon",
+// usual is what libvirt gives to domains by itself, or leaves out without an effect. | is between alternatives, which are patterns of
+// path.Match.
+const usual = `<domain id='*'><vcpu placement='static'/><resource><partition>/machine</partition></resource>
+<os><type machine='*'/><boot dev='hd'/></os><features><smm state='on'/></features>
+<cpu mode='custom' match='exact' check='none|partial' migratable='on'><model fallback='allow|forbid'>qemu64</model>
+ <topology clusters='1'/></cpu>
+<on_poweroff>destroy</on_poweroff><on_reboot>restart</on_reboot><on_crash>destroy</on_crash>
+<seclabel type='dynamic' model='*' relabel='yes'/>
+<devices><emulator>/usr/bin/kvm|/usr/*/qemu*</emulator><disk><backingStore/></disk>
+ <controller type='pci' index='*' model='*'><model name='*'/><target chassis='*' port='*' chassisNr='*'/></controller>
+ <controller type='usb' index='*' model='piix3-uhci|qemu-xhci'/><controller type='virtio-serial' index='*'/>
+ <controller type='sata' index='*'/><controller type='ide' index='*'/><controller type='fdc' index='*'/>
+ <controller type='ccid' index='*'/><controller type='scsi' index='0'/>
+ <filesystem><driver type='path'/></filesystem>
+ <serial><target type='isa-serial|system-serial|spapr-vio-serial|sclp-serial' port='0'><model name='*'/></target></serial>
+ <console><target port='*'/></console><channel><source mode='bind'/></channel>
+ <input type='mouse' bus='ps2|xen'/><input type='keyboard' bus='ps2|xen'/><tpm model='tpm-crb|tpm-tis|tpm-spapr'/>
+ <graphics listen='*'><listen type='address'/></graphics><audio id='*' type='none'/><audio id='*' type='spice'/>
+ <video><model ram='65536' vgamem='16384' primary='yes'/></video><watchdog model='itco' action='reset'/>
+ <memballoon model='virtio'/></devices></domain>`
+
+var usualDomain = sync.OnceValues(func() (is node, err error) {
+	err = xml.Unmarshal([]byte(usual), &is)
+	return is, err
+})
+
+// Unsupported returns the paths, sorted, of what the domain has and a new domain of the machine that it was read as would lack, unless
+// libvirt gives it to that by itself. It is preserved when a Machine is applied to the domain; changes of it are not detected.
+func (d *Domain) Unsupported(as Machine) ([]string, error) {
+	if as.Video == nil && as.DefaultVideo.Model != "" {
+		as.Video = &as.DefaultVideo
+	}
+	text, err := Build(as)
+	if err != nil {
+		return nil, err
+	}
+	own, err := usualDomain()
+	if err != nil {
+		return nil, err
+	}
+	var is, again node
+	for text, n := range map[string]*node{d.text: &is, text: &again} {
+		if err := xml.Unmarshal([]byte(text), n); err != nil {
+			return nil, fmt.Errorf("read the domain's XML: %w", err)
+		}
+	}
+	paths := is.lost(again, own, "")
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
+}
+
+// lost are the paths of what an element at a path has, and neither the same element of a new domain nor libvirt's own has.
+func (n node) lost(again, own node, at string) (paths []string) {
+	for _, a := range n.Attrs {
+		name := a.Name.Local
+		if a.Name.Space != "xmlns" && name != "xmlns" && again.attr(name) != a.Value && !matches(own.attr(name), a.Value) {
+			paths = append(paths, at+"/@"+name)
+		}
+	}
+	if text := strings.TrimSpace(n.Text); text != strings.TrimSpace(again.Text) && !matches(strings.TrimSpace(own.Text), text) {
+		paths = append(paths, at)
+	}
+	counterparts := n.pair(again, own)
+	for i, c := range n.Children {
+		place := strings.Trim(at+"/"+c.label(), "/")
+		usual, isUsual := own.child(c)
+		switch k := counterparts[i]; {
+		case n.isPlaced(c):
+		case k != nil:
+			paths = append(paths, c.lost(*k, usual, place)...)
+		case isUsual && len(c.lost(node{}, usual, place)) == 0:
+		case isSingle(place) && slices.ContainsFunc(again.Children, c.isNamedAs):
+			paths = append(paths, "all but the first "+place)
+		default:
+			paths = append(paths, place)
+		}
+	}
+	return paths
+}
+
+// pair returns the counterparts of n's children in the same element of a new domain: first those that lack nothing, then the most
+// similar ones with the same identity.
+func (n node) pair(again, own node) []*node {
+	pairs, taken := make([]*node, len(n.Children)), make([]bool, len(again.Children))
+	find := func(fits func(c, k node, lost int) bool) {
+		for i, c := range n.Children {
+			usual, _ := own.child(c)
+			best, least := -1, 0
+			for j, k := range again.Children {
+				if pairs[i] != nil || taken[j] || !c.isNamedAs(k) {
+					continue
+				}
+				if lost := len(c.lost(k, usual, "")); fits(c, k, lost) && (best < 0 || lost < least) {
+					best, least = j, lost
+				}
+			}
+			if best >= 0 {
+				pairs[i], taken[best] = &again.Children[best], true
+			}
+		}
+	}
+	find(func(_, _ node, lost int) bool { return lost == 0 })
+	find(func(c, k node, _ int) bool { return c.identity() == k.identity() })
+	return pairs
+}
+
+func (n node) isNamedAs(other node) bool { return n.XMLName.Local == other.XMLName.Local }
+
+// isPlaced reports whether a child of n is where libvirt puts something, or virtclaim's own record.
+func (n node) isPlaced(c node) bool {
+	switch c.XMLName.Local {
+	case "alias":
+		return true
+	case "uuid":
+		return n.XMLName.Local == "domain"
+	case "address":
+		return c.attr("type") != ""
+	case "loader", "nvram":
+		return n.attr("firmware") != ""
+	case "console": // a copy of the first serial port has such a target, or none
+		return !slices.ContainsFunc(c.Children, func(t node) bool {
+			return t.XMLName.Local == "target" && !matches("|serial", t.attr("type"))
+		})
+	}
+	return strings.HasPrefix(c.XMLName.Space, namespaces)
+}
+
+// identity is what a device is known by; empty for most elements.
+func (n node) identity() string {
+	if n.XMLName.Local == "controller" {
+		return n.attr("type")
+	}
+	var all []string
+	for _, c := range n.Children {
+		switch c.XMLName.Local {
+		case "target":
+			all = append(all, c.attr("dev"), c.attr("dir"))
+		case "mac":
+			all = append(all, c.attr("address"))
+		}
+	}
+	return strings.Join(all, "")
+}
+
+// label is the element in a path, with its identity.
+func (n node) label() string {
+	name := n.XMLName.Local
+	switch {
+	case name == "devices":
+		return ""
+	case n.XMLName.Space != "":
+		return path.Base(path.Dir(n.XMLName.Space)) + ":" + name
+	}
+	return strings.TrimSpace(name + " " + n.identity())
+}
+
+func matches(patterns, value string) bool {
+	return slices.ContainsFunc(strings.Split(patterns, "|"), func(pattern string) bool {
+		is, _ := path.Match(pattern, value) // the patterns are usual's
+		return is
+	})
 }
 
 // isSingle reports whether elements of that name are a kind of device of which a Machine has at most one.
 func isSingle(name string) bool {
 	return slices.ContainsFunc(parts, func(p part) bool { return p.single && p.name == name })
-}
-
-// Unsupported returns the names, sorted, of the elements of a domain that neither a Machine nor libvirtxml represents. They are
-// preserved when a Machine is applied to the domain; changes of them are not detected.
-func (d *Domain) Unsupported() ([]string, error) {
-	x, err := d.withoutTaken()
-	if err != nil {
-		return nil, err
-	}
-	devices := *x.Devices
-	devices.Consoles = withoutSerialTwin(devices.Consoles)
-	devices.Channels = slices.DeleteFunc(slices.Clone(devices.Channels), isAgentPort)
-	count := elements(reflect.ValueOf(*x))
-	maps.Copy(count, elements(reflect.ValueOf(devices)))
-	var names []string
-	for name, n := range count {
-		switch {
-		case n == 0 || slices.Contains(modelled, name) || n == 1 && isSingle(name):
-		case isSingle(name):
-			names = append(names, "all but the first "+name)
-		default:
-			names = append(names, name)
-		}
-	}
-	names = append(names, unmodelled(d.xml)...)
-	unknown, err := unknownNames(d.xml, d.text)
-	names = append(names, unknown...)
-	slices.Sort(names)
-	return slices.Compact(names), err
-}
-
-// unmodelled are the names of settings that a Machine does not have, of elements that it has.
-func unmodelled(d *libvirtxml.Domain) (names []string) {
-	add := func(name string, is bool) {
-		if is {
-			names = append(names, name)
-		}
-	}
-	add("on_poweroff", d.OnPoweroff != "" && d.OnPoweroff != "destroy")
-	if b := d.MemoryBacking; b != nil {
-		pages := b.MemoryHugePages != nil && slices.ContainsFunc(b.MemoryHugePages.Hugepages,
-			func(p libvirtxml.DomainMemoryHugepage) bool { return p.Nodeset != "" })
-		add("hugepages of nodes", pages)
-		add("source of memoryBacking", b.MemorySource != nil && b.MemorySource.Type != "memfd")
-		add("access of memoryBacking", b.MemoryAccess != nil && b.MemoryAccess.Mode != "shared")
-	}
-	if c := d.Clock; c != nil {
-		add("adjustment of clock", c.Adjustment != "" || c.Basis != "" || c.Start != 0 || !slices.Contains(Offsets, cmp.Or(c.Offset, utc)))
-		add("settings of timers", slices.ContainsFunc(c.Timer, func(t libvirtxml.DomainTimer) bool {
-			return t.Track != "" || t.CatchUp != nil || t.Frequency != 0 || t.Mode != ""
-		}))
-	}
-	return names
-}
-
-// withoutTaken is the domain without what domain_xml takes.
-func (d *Domain) withoutTaken() (*libvirtxml.Domain, error) {
-	x, err := Unmarshal(d.text) // it is changed
-	if err != nil {
-		return nil, err
-	}
-	setEntries(x, isAttributed, nil)
-	all, err := parseElements(DomainElements)
-	if err != nil {
-		return nil, err
-	}
-	leaveOut(all, x)
-	for _, u := range unitsOf(all) {
-		u.set(x, all, reflect.Zero(u.of(x, all).Type()))
-	}
-	markFound(x)
-	return x, nil
-}
-
-// elements counts the child elements of a libvirtxml structure by name. Attributes and devices that were configured as XML are not
-// counted.
-func elements(of reflect.Value) map[string]int {
-	count := map[string]int{}
-	for i := range of.NumField() {
-		field, tag := of.Field(i), of.Type().Field(i).Tag.Get("xml")
-		name, option, _ := strings.Cut(tag, ",")
-		if tag == "" { // the type of an element of another namespace contains its name
-			name = nameOf(field.Type().Elem())
-		}
-		switch {
-		case field.Type() == reflect.TypeFor[xml.Name](), strings.Contains(option, "attr"), field.IsZero():
-		case field.Kind() == reflect.Slice:
-			for n := range field.Len() {
-				if !strings.HasPrefix(aliasOf(field.Index(n)), xmlAlias) {
-					count[name]++
-				}
-			}
-		case !strings.HasPrefix(aliasOf(field), xmlAlias):
-			count[name] = 1
-		}
-	}
-	return count
-}
-
-// nameOf returns the element name of a structure, with the part of the namespace before the version as its prefix.
-func nameOf(t reflect.Type) string {
-	name, _ := t.FieldByName("XMLName")
-	space, local, _ := strings.Cut(name.Tag.Get("xml"), " ")
-	return path.Base(path.Dir(space)) + ":" + local
 }

@@ -61,7 +61,7 @@ func (r *virtualMachine) adopt(ctx context.Context, h *host.Host, key, uuid stri
 		diags.AddError("The machine must be renamed before it is imported", err.Error())
 		return "", false
 	}
-	warnUnsupported(diags, key+"/"+stored.Name(), stored)
+	warnUnsupported(ctx, diags, key+"/"+stored.Name(), stored)
 	return stored.Name(), !diags.HasError()
 }
 
@@ -76,17 +76,30 @@ func checkImportedName(hostKey, name string) error {
 		host.ShellQuote(renamed), host.ShellQuote(hostKey+"/"+renamed))
 }
 
-func warnUnsupported(diags *diag.Diagnostics, id string, stored *domainxml.Domain) {
-	names, err := stored.Unsupported()
+// warnUnsupported names what would be missing in a machine that is created with the attributes that the domain has.
+func warnUnsupported(ctx context.Context, diags *diag.Diagnostics, id string, stored *domainxml.Domain) {
+	names, err := notDescribed(ctx, stored)
 	if err != nil {
 		diags.AddError("The machine could not be imported", err.Error())
 		return
 	}
 	if len(names) > 0 {
 		diags.AddWarning("Not all of the machine can be described here",
-			fmt.Sprintf("Domain %s has what virtclaim_virtual_machine has no attributes for: %s. It stays as it is, and whether it "+
-				"changes is not seen.", id, strings.Join(names, ", ")))
+			fmt.Sprintf("Domain %s has what virtclaim_virtual_machine has no attributes for: %s. It stays as it is in updates, "+
+				"and whether it changes is not seen. A replacement of the machine loses it.", id, strings.Join(names, ", ")))
 	}
+}
+
+func notDescribed(ctx context.Context, stored *domainxml.Domain) ([]string, error) {
+	is, err := stored.Machine()
+	if err != nil {
+		return nil, err
+	}
+	var m model
+	m.read(is, false)
+	again := m.was(ctx)
+	again.DefaultVideo = is.DefaultVideo
+	return stored.Unsupported(again)
 }
 
 // isImport reports whether the model is filled for the first time, by an import: otherwise force_stop has a value.

@@ -69,7 +69,7 @@ func readListed(d *providerdata.Data, key string, is domainxml.Definitions,
 		if diags.Append(tfvalue.Get(ctx, to.Schema, to.Raw, &m)...); diags.HasError() {
 			return diags
 		}
-		warnUnsupported(&diags, key+"/"+is.Name, is.Stored)
+		warnUnsupported(ctx, &diags, key+"/"+is.Name, is.Stored)
 		h, err := d.Hosts.Host(key)
 		if err == nil {
 			mgr := (&virtualMachine{providerdata.Resource{Provider: d}}).manager(h, key)
