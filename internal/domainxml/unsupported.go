@@ -4,13 +4,13 @@ import (
 	"encoding/xml"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // usual is what libvirt gives to domains by itself, or leaves out without an effect. | is between alternatives, which are patterns of
-// path.Match.
+// path.Match; USB stands for the model of the controller.
 const usual = `<domain id='*'><vcpu placement='static'/><resource><partition>/machine</partition></resource>
 <os><type machine='*'/><boot dev='hd'/></os><features><smm state='on'/></features>
 <cpu mode='custom' match='exact' check='none|partial' migratable='on'><model fallback='allow|forbid'>qemu64</model>
@@ -19,7 +19,7 @@ const usual = `<domain id='*'><vcpu placement='static'/><resource><partition>/ma
 <seclabel type='dynamic' model='*' relabel='yes'/>
 <devices><emulator>/usr/bin/kvm|/usr/*/qemu*</emulator><disk><backingStore/></disk>
  <controller type='pci' index='*' model='*'><model name='*'/><target chassis='*' port='*' chassisNr='*'/></controller>
- <controller type='usb' index='*' model='piix3-uhci|qemu-xhci'/><controller type='virtio-serial' index='*'/>
+ <controller type='usb' index='*' model='USB'/><controller type='virtio-serial' index='*'/>
  <controller type='sata' index='*'/><controller type='ide' index='*'/><controller type='fdc' index='*'/>
  <controller type='ccid' index='*'/><controller type='scsi' index='0'/>
  <filesystem><driver type='path'/></filesystem>
@@ -29,11 +29,6 @@ const usual = `<domain id='*'><vcpu placement='static'/><resource><partition>/ma
  <graphics listen='*'><listen type='address'/></graphics><audio id='*' type='none'/><audio id='*' type='spice'/>
  <video><model ram='65536' vgamem='16384' primary='yes'/></video><watchdog model='itco' action='reset'/>
  <memballoon model='virtio'/></devices></domain>`
-
-var usualDomain = sync.OnceValues(func() (is node, err error) {
-	err = xml.Unmarshal([]byte(usual), &is)
-	return is, err
-})
 
 // Unsupported returns the paths, sorted, of what the domain has and a new domain of the machine that it was read as would lack, unless
 // libvirt gives it to that by itself. It is preserved when a Machine is applied to the domain; changes of it are not detected.
@@ -45,12 +40,12 @@ func (d *Domain) Unsupported(as Machine) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := usualDomain()
-	if err != nil {
-		return nil, err
+	usb := "qemu-xhci"
+	if SameMachineType("pc", typeOf(d.xml)) {
+		usb = "piix3-uhci"
 	}
-	var is, again node
-	for text, n := range map[string]*node{d.text: &is, text: &again} {
+	var is, again, own node
+	for text, n := range map[string]*node{d.text: &is, text: &again, strings.Replace(usual, "USB", usb, 1): &own} {
 		if err := xml.Unmarshal([]byte(text), n); err != nil {
 			return nil, fmt.Errorf("read the domain's XML: %w", err)
 		}
@@ -62,6 +57,9 @@ func (d *Domain) Unsupported(as Machine) ([]string, error) {
 
 // lost are the paths of what an element at a path has, and neither the same element of a new domain nor libvirt's own has.
 func (n node) lost(again, own node, at string) (paths []string) {
+	if reflect.DeepEqual(n, again) { // as are the metadata of others, which may be long
+		return nil
+	}
 	for _, a := range n.Attrs {
 		name := a.Name.Local
 		if a.Name.Space != "xmlns" && name != "xmlns" && again.attr(name) != a.Value && !matches(own.attr(name), a.Value) {
@@ -98,7 +96,7 @@ func (n node) pair(again, own node) []*node {
 			usual, _ := own.child(c)
 			best, least := -1, 0
 			for j, k := range again.Children {
-				if pairs[i] != nil || taken[j] || !c.isNamedAs(k) {
+				if pairs[i] != nil || taken[j] || !c.isNamedAs(k) || best >= 0 && least == 0 {
 					continue
 				}
 				if lost := len(c.lost(k, usual, "")); fits(c, k, lost) && (best < 0 || lost < least) {

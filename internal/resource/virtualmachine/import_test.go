@@ -31,7 +31,7 @@ func TestImport_NameWithoutAttribute(t *testing.T) {
 var settings = []struct {
 	// in is the element of the base that has the setting, is is the setting: an element, or an attribute that begins with a space.
 	in, is string
-	// lost is the path that the warning names; empty for what is kept.
+	// lost are the paths that the warning names; "usual" for what libvirt gives to a new domain by itself, empty for what is kept.
 	lost string
 }{
 	{"domain", "<iothreads>4</iothreads>", "iothreads"},
@@ -113,6 +113,9 @@ var settings = []struct {
 	{"devices", "<console type='unix'><source mode='bind' path='/srv/c'/><target type='virtio'/></console>", "console/@type console/source"},
 	{"devices", "<controller type='scsi' index='0' model='lsilogic'/>", "controller scsi"},
 	{"devices", "<controller type='virtio-serial' index='0'><driver queues='4'/></controller>", "controller virtio-serial"},
+	{"devices", "<controller type='usb' index='0' model='qemu-xhci'/>", "usual"},
+	{"devices", "<controller type='usb' index='0' model='qemu-xhci' ports='15'/>", "controller usb"},
+	{"devices", "<controller type='usb' index='0' model='piix3-uhci'/>", "controller usb"},
 	{"devices", "<graphics type='spice' autoport='yes'><image compression='off'/></graphics>", "graphics/image"},
 	{"devices", "<graphics type='vnc' port='-1' autoport='yes' passwd='hidden'/>", "graphics/@passwd"},
 	{"devices", "<video><model type='virtio' heads='1' primary='yes'><acceleration accel3d='yes'/></model></video>", "video/model/acceleration"},
