@@ -73,8 +73,8 @@ type Host interface {
 	DeleteVolume(ctx context.Context, pool, name string) error
 }
 
-// located is a host whose running domains show the paths of their disks, also of disks that name a storage pool and a volume. It looks at
-// each file once.
+// located is a host whose domains show the paths of their disks, also of disks that name a storage pool and a volume. It looks at each file
+// once.
 type located struct {
 	Host
 	files *content.FileCache
@@ -84,6 +84,14 @@ func locate(h Host) located { return located{h, &content.FileCache{}} }
 
 func (h located) LiveXML(ctx context.Context, uuid string) (string, error) {
 	text, err := h.Host.LiveXML(ctx, uuid)
+	if err != nil {
+		return "", err
+	}
+	return guard.WithPaths(ctx, h.Host, text)
+}
+
+func (h located) StoredXML(ctx context.Context, uuid string) (string, error) {
+	text, err := h.Host.StoredXML(ctx, uuid)
 	if err != nil {
 		return "", err
 	}

@@ -101,7 +101,12 @@ func readDisks(m *model, is domainxml.Machine) {
 		return
 	}
 	disks := map[string]attr.Value{}
-	for key := range is.Disks {
+	for key, d := range is.Disks {
+		for n := range d.Volume.Images { // those of a domain that virtclaim has not defined are for the host that has it
+			if i := &d.Volume.Images[n]; i.Hosts == nil && is.Metadata.Phase == "" {
+				i.Hosts = []string{m.Host.ValueString()}
+			}
+		}
 		disks[key] = m.withKeptVolume(key, is)
 	}
 	m.Disks = types.MapValueMust(types.ObjectType{AttrTypes: diskTypes}, disks)

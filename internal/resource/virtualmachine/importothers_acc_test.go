@@ -60,7 +60,7 @@ var others = map[string]string{
     <tpm model='tpm-crb'><backend type='emulator' version='2.0'/></tpm>
     <graphics type='vnc' port='-1' autoport='yes'/>
     <video><model type='bochs'/></video>
-    <watchdog model='itco' action='reset'/>
+    <watchdog model='i6300esb' action='poweroff'/>
   </devices>`,
 	"cockpit": `<memory unit='KiB'>65536</memory><vcpu>1</vcpu>
   <os><type arch='x86_64' machine='pc'>hvm</type></os><features><acpi/><apic/></features>
@@ -140,6 +140,12 @@ func testImportOfOther(t *testing.T, name string) {
 	if err := h.DefineXML(t.Context(), other(t, l, h, console, name)); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			_, _ = h.Virsh(context.Background(), "destroy", name)
+			_, _ = h.Virsh(context.Background(), "undefine", name, "--nvram", "--snapshots-metadata")
+		}
+	})
 	virsh := func(args ...string) string {
 		t.Helper()
 		return acctest.Must(h.Virsh(t.Context(), args...))(t)
