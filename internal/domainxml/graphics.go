@@ -1,6 +1,7 @@
 package domainxml
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 
@@ -91,7 +92,7 @@ func applyGraphics(d *libvirtxml.Domain, m Machine) {
 		d.Devices.Graphics = slices.Insert(d.Devices.Graphics, 0, g)
 		is, _, _ = displayOf(d)
 	}
-	if is.address() != want.Listen {
+	if !ok || cmp.Or(is.address(), Localhost) != want.Listen {
 		*is.listen = ""
 		*is.listeners = []libvirtxml.DomainGraphicListener{{Address: &libvirtxml.DomainGraphicListenerAddress{Address: want.Listen}}}
 	}
@@ -114,6 +115,9 @@ func (is display) protect(want Graphics, has *int64) {
 	}
 }
 
+// Localhost is where a display listens by default, also one whose definition names no address.
+const Localhost = "127.0.0.1"
+
 func (is display) address() string {
 	if l := *is.listeners; len(l) > 0 && l[0].Address != nil {
 		return l[0].Address.Address
@@ -130,7 +134,7 @@ func (is display) fixedPort() int {
 
 func parseGraphics(d *libvirtxml.Domain, metadata machineMetadata, m *Machine) error {
 	if is, _, ok := displayOf(d); ok && !metadata.ignoresRemaining("graphics") {
-		m.Graphics = &Graphics{Type: is.kind, Listen: is.address(), Port: is.fixedPort(), Protected: *is.passwd != ""}
+		m.Graphics = &Graphics{Type: is.kind, Listen: cmp.Or(is.address(), Localhost), Port: is.fixedPort(), Protected: *is.passwd != ""}
 		if m.Graphics.Protected {
 			m.Graphics.PasswordVersion = metadata.Password
 		}

@@ -97,3 +97,19 @@ func TestGraphics_PasswordOfRunningDisplay(t *testing.T) {
 		})
 	}
 }
+
+// A display without an address listens where the host's libvirt has it, which is the default: it reads as that, and is not changed.
+func TestGraphics_WithoutAddress(t *testing.T) {
+	const text = `<domain><name>a</name><devices><graphics type="spice" autoport="yes"><listen type="address"></listen></graphics></devices></domain>`
+	m, err := Parse(text)
+	if err != nil || m.Graphics == nil || m.Graphics.Listen != Localhost {
+		t.Fatalf("read is %+v, %v", m.Graphics, err)
+	}
+	if same, err := domain(t, text).Update(m); err != nil || strings.Contains(same, Localhost) {
+		t.Errorf("the display was changed: %v\n%s", err, same)
+	}
+	m.Graphics.Listen = "0.0.0.0"
+	if other, err := domain(t, text).Update(m); err != nil || !strings.Contains(other, `address="0.0.0.0"`) {
+		t.Errorf("the display was not changed: %v\n%s", err, other)
+	}
+}

@@ -46,7 +46,7 @@ func graphicsAttributes() map[string]schema.Attribute {
 				Validators: []validator.String{stringvalidator.OneOf(domainxml.VNC, domainxml.Spice)},
 			},
 			"listen": schema.StringAttribute{
-				Optional: true, Computed: true, Default: stringdefault.StaticString("127.0.0.1"),
+				Optional: true, Computed: true, Default: stringdefault.StaticString(domainxml.Localhost),
 				MarkdownDescription: "Address of the host at which the display is served. Defaults to `127.0.0.1`. The connection is " +
 					"not encrypted, and a password is weak protection.",
 				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
