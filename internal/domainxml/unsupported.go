@@ -10,10 +10,10 @@ import (
 )
 
 // usual is what libvirt gives to domains by itself, or leaves out without an effect. | is between alternatives, which are patterns of
-// path.Match; USB stands for the model of the controller.
+// path.Match; what is in capitals depends on the domain.
 const usual = `<domain id='*'><vcpu placement='static'/><resource><partition>/machine</partition></resource>
 <os><type machine='*'/><boot dev='hd'/></os><features><smm state='on'/></features>
-<cpu mode='custom' match='exact' check='none|partial' migratable='on'><model fallback='allow|forbid'>qemu64</model>
+<cpu mode='custom' match='exact' check='none|partial' migratable='MIGRATABLE'><model fallback='allow|forbid'>qemu64</model>
  <topology clusters='1'/></cpu>
 <on_poweroff>destroy</on_poweroff><on_reboot>restart</on_reboot><on_crash>destroy</on_crash>
 <seclabel type='dynamic' model='*' relabel='yes'/>
@@ -40,12 +40,8 @@ func (d *Domain) Unsupported(as Machine) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	usb := "qemu-xhci"
-	if SameMachineType("pc", typeOf(d.xml)) {
-		usb = "piix3-uhci"
-	}
 	var is, again, own node
-	for text, n := range map[string]*node{d.text: &is, text: &again, strings.Replace(usual, "USB", usb, 1): &own} {
+	for text, n := range map[string]*node{d.text: &is, text: &again, d.usual(): &own} {
 		if err := xml.Unmarshal([]byte(text), n); err != nil {
 			return nil, fmt.Errorf("read the domain's XML: %w", err)
 		}
@@ -53,6 +49,18 @@ func (d *Domain) Unsupported(as Machine) ([]string, error) {
 	paths := is.lost(again, own, "")
 	slices.Sort(paths)
 	return slices.Compact(paths), nil
+}
+
+// usual is what libvirt gives to such a domain.
+func (d *Domain) usual() string {
+	usb, migratable := "qemu-xhci", ""
+	if SameMachineType("pc", typeOf(d.xml)) {
+		usb = "piix3-uhci"
+	}
+	if d.xml.CPU != nil && d.xml.CPU.Mode == "host-passthrough" {
+		migratable = "on"
+	}
+	return strings.NewReplacer("USB", usb, "MIGRATABLE", migratable).Replace(usual)
 }
 
 // lost are the paths of what an element at a path has, and neither the same element of a new domain nor libvirt's own has.

@@ -19,6 +19,13 @@ func TestAccVirtualMachine_ImportWarnsOfUnsupported(t *testing.T) {
 		<devices><serial type='pty'/><sound model='ich9'/><shmem name='a'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem></devices></domain>`); err != nil {
 		t.Fatal(err)
 	}
+	// What the warning leaves out because libvirt adds it.
+	if err := b.DefineXML(t.Context(), `<domain type='qemu'><name>bare</name><memory unit='MiB'>64</memory><cpu mode='host-passthrough'/>
+		<os><type arch='x86_64' machine='q35'>hvm</type></os><devices/></domain>`); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Contains(t, acctest.Must(b.Virsh(t.Context(), "dumpxml", "bare"))(t), "migratable='on'", "model='qemu-xhci'", "model='virtio'")
+	acctest.Must(b.Virsh(t.Context(), "undefine", "bare"))(t)
 	acctest.Must(b.Virsh(t.Context(), "start", "by-hand"))(t)
 	cli := acctest.NewCLI(t)
 	cli.Write("main.tf", acctest.Provider(l, "import")+`

@@ -29,7 +29,7 @@ func TestImport_NameWithoutAttribute(t *testing.T) {
 
 // settings are what a domain may have. What is kept by a replacement is in the definition of the new domain, and what is not is named.
 var settings = []struct {
-	// in is the element of the base that has the setting, is is the setting: an element, or an attribute that begins with a space.
+	// in is the element of the base that has the setting; is has its text: an element, or an attribute that begins with a space.
 	in, is string
 	// lost are the paths that the warning names; "usual" for what libvirt gives to a new domain by itself, empty for what is kept.
 	lost string
@@ -59,6 +59,8 @@ var settings = []struct {
 	{"domain", "<cputune><vcpupin vcpu='0' cpuset='0'/></cputune>", ""},
 	{"domain", "<cpu><numa><cell id='0' cpus='0' memory='65536' unit='KiB'/></numa></cpu>", ""},
 	{"domain", "<cpu mode='host-passthrough' migratable='off'/>", "cpu/@migratable"},
+	{"domain", "<cpu mode='host-passthrough' check='none' migratable='on'/>", "usual"},
+	{"domain", "<cpu mode='maximum' migratable='on'/>", "cpu/@migratable"},
 	{"domain", "<cpu mode='custom' match='exact' check='none'><model fallback='forbid'>qemu64</model></cpu>", "usual"},
 	{"domain", "<cpu mode='custom' match='exact'><model fallback='forbid'>Haswell</model><vendor>Intel</vendor></cpu>", "cpu"},
 	{"vcpu", " cpuset='0-1'", "vcpu/@cpuset"},
