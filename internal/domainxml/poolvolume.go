@@ -2,6 +2,7 @@ package domainxml
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"libvirt.org/go/libvirtxml"
@@ -21,9 +22,23 @@ func WithPaths(text string, path func(pool, name string) (kind, at string, err e
 	if err != nil {
 		return "", err
 	}
-	changed := false
+	if !slices.ContainsFunc(sourcesOf(d), namesPool) {
+		return text, nil
+	}
+	return keepUnknown(d, text, func() (string, error) {
+		if err := locate(d, path); err != nil {
+			return "", err
+		}
+		return d.Marshal()
+	})
+}
+
+func namesPool(s *libvirtxml.DomainDiskSource) bool { return s != nil && s.Volume != nil }
+
+// locate replaces the volumes of pools by their paths.
+func locate(d *libvirtxml.Domain, path func(pool, name string) (kind, at string, err error)) error {
 	for _, source := range sourcesOf(d) {
-		if source == nil || source.Volume == nil {
+		if !namesPool(source) {
 			continue
 		}
 		kind, at, err := path(source.Volume.Pool, source.Volume.Volume)
@@ -31,18 +46,15 @@ func WithPaths(text string, path func(pool, name string) (kind, at string, err e
 		case errors.Is(err, ErrNoPath):
 			continue
 		case err != nil:
-			return "", err
+			return err
 		case kind == "block":
 			source.Block = &libvirtxml.DomainDiskSourceBlock{Dev: at, SecLabel: source.Volume.SecLabel}
 		default:
 			source.File = &libvirtxml.DomainDiskSourceFile{File: at, SecLabel: source.Volume.SecLabel}
 		}
-		source.Volume, changed = nil, true
+		source.Volume = nil
 	}
-	if !changed {
-		return text, nil
-	}
-	return d.Marshal()
+	return nil
 }
 
 // sourcesOf returns all sources that the disks of a domain open; some may be nil.
