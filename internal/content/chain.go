@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
@@ -41,7 +42,8 @@ func MastersOf(ctx context.Context, h Host, overlay host.StorageVolume) (masters
 		if is.Name == "raw" {
 			at.Backing = "" // its guest may have written a header with one
 		}
-		masters = append(masters, volume.Image{Format: is.Name, Name: path, Generation: seen.ID})
+		// The ledger's identity may come at any time, by an import of the master.
+		masters = append(masters, volume.Image{Format: is.Name, Name: path, Generation: image.Identity(seen.Head)})
 	}
 	return masters, capacity, nil
 }

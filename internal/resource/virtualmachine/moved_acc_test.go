@@ -170,7 +170,7 @@ func TestAccVirtualMachine_MovedFromLibvirt(t *testing.T) {
 		acctest.Contains(t, out, "Error: The moved resource was not read yet")
 	}
 	out := cli.Must("apply", "-auto-approve", "-no-color")
-	acctest.Contains(t, out, "0 added, 6 changed, 0 destroyed")
+	acctest.Contains(t, out, "0 added, 4 changed, 0 destroyed")
 	acctest.Contains(t, out, "(moved from libvirt_domain.web)", "(moved from libvirt_cloudinit_disk.seed)")
 	if strings.Contains(out, "Not all of the machine") {
 		t.Errorf("something has no attribute:\n%s", out)
