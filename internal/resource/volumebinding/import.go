@@ -126,14 +126,17 @@ func listed(claim *corev1.PersistentVolumeClaim) string {
 func (m model) isAdopted(own privateState) bool { return !m.Hosts.IsNull() && !own.Imported }
 
 // fillHosts sets the hosts of a binding that was just imported, and the options of its source, from what the hosts have of it: its
-// credentials, and machines. One of which no host has anything may be used on all.
+// credentials, and machines. One of which no host has anything may be used on all. While a host does not answer they stay null: without
+// the one that it may be, its machine would lose the volume.
 func (r *binding) fillHosts(ctx context.Context, state *model, own privateState, diags *diag.Diagnostics) {
 	var found []string
 	for _, key := range r.Provider.Hosts.Keys() {
 		images, has, err := r.recordsOn(ctx, key, *state, own)
 		if err != nil {
-			diags.AddWarning("Host "+key+" could not be asked", fmt.Sprintf(
-				"Whether it is one of the hosts of binding %s is not known: %s", state.Name.ValueString(), err))
+			diags.AddWarning("The hosts of the imported binding are not known", fmt.Sprintf(
+				"Whether host %s is one of those of binding %s: %s. Import it when all answer, or set hosts yourself.", key,
+				state.Name.ValueString(), err))
+			return
 		}
 		if has || len(images) > 0 {
 			found = append(found, key)
