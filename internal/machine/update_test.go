@@ -39,7 +39,7 @@ func (h *busy) AwaitEvery(ctx context.Context, _ time.Duration, _ string, done f
 
 func (h *busy) SavedXML(context.Context, string) (string, error) { return "", nil }
 
-func (h *busy) Rename(context.Context, string, string) error            { return nil }
+func (h *busy) Rename(context.Context, string, string) error     { return nil }
 func (h *busy) SetAutostart(context.Context, string, bool) error { return nil }
 
 func (h *busy) SetMemory(context.Context, string, uint, func(string) (bool, error)) error { return nil }

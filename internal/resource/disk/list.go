@@ -27,9 +27,11 @@ func NewList() list.ListResource {
 	return &providerdata.Lister{
 		Resource: providerdata.Resource{TypeName: "disk"}, Find: find,
 		Schema: schema.Schema{
-			MarkdownDescription: "The volumes of storage pools, whoever has made them, without the images that disks share.",
+			MarkdownDescription: "The volumes of storage pools, also those that others have made, without the images that disks share.",
 			Attributes: map[string]schema.Attribute{
-				"host": schema.StringAttribute{Optional: true, MarkdownDescription: "Key of one of the provider's `hosts`. Defaults to all."},
+				"host": schema.StringAttribute{
+					Optional: true, MarkdownDescription: "Key of one of the provider's `hosts`. Defaults to all.",
+				},
 				"pool": schema.StringAttribute{
 					Optional: true, MarkdownDescription: "A storage pool. Defaults to those of the host's usage types.",
 					Validators: []validator.String{stringvalidator.LengthAtLeast(1)},

@@ -301,7 +301,7 @@ func (m model) otherDisk(ctx context.Context, state model, diags *diag.Diagnosti
 		{"copy_mode", state.CopyMode, m.CopyMode},
 		{"format", state.Format, m.Format},
 	} {
-		if !a.is.IsUnknown() && !a.is.Equal(a.was) && !(state.isImported() && isAdopted(a.name, a.was)) {
+		if !a.is.IsUnknown() && !a.is.Equal(a.was) && (!state.isImported() || !isAdopted(a.name, a.was)) {
 			paths = append(paths, path.Root(a.name))
 		}
 	}

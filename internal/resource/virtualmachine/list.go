@@ -24,9 +24,11 @@ func NewList() list.ListResource {
 	return &providerdata.Lister{
 		Resource: providerdata.Resource{TypeName: "virtual_machine"}, Find: find,
 		Schema: schema.Schema{
-			MarkdownDescription: "The domains of hosts, whoever has made them.",
+			MarkdownDescription: "The domains of hosts, also those that others have made.",
 			Attributes: map[string]schema.Attribute{
-				"host": schema.StringAttribute{Optional: true, MarkdownDescription: "Key of one of the provider's `hosts`. Defaults to all."},
+				"host": schema.StringAttribute{
+					Optional: true, MarkdownDescription: "Key of one of the provider's `hosts`. Defaults to all.",
+				},
 				"unmanaged": schema.BoolAttribute{
 					Optional: true, MarkdownDescription: "Only domains that no configuration with this provider has made or changed.",
 				},

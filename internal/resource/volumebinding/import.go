@@ -206,7 +206,8 @@ func (r *binding) fillVolume(ctx context.Context, state *model, own *privateStat
 	}
 	addWarnings(diags, sourcePath.AtName(claimSource), found.Warnings)
 	own.Version = found.Version()
-	state.Volume = tfvalue.VolumeObject(state.held(found.Volume, state.hostKeys(ctx, diags), state.instance(ctx, nil, *own, diags)), tfvalue.Unknowns{})
+	is := state.held(found.Volume, state.hostKeys(ctx, diags), state.instance(ctx, nil, *own, diags))
+	state.Volume = tfvalue.VolumeObject(is, tfvalue.Unknowns{})
 	if found.Volume.Images[0].Auth != nil {
 		state.Credentials = types.MapValueMust(types.StringType, nil)
 	}
