@@ -227,6 +227,18 @@ func (c CLI) Must(args ...string) string {
 	return out
 }
 
+// DestroyAll destroys what a generated configuration has. Its volumes are literals, which tell Terraform no order: a master may be tried
+// before its overlays, and is refused until they are gone.
+func (c CLI) DestroyAll() {
+	c.t.Helper()
+	for range 2 {
+		if out, err := c.Run("destroy", "-auto-approve", "-no-color"); err != nil && !strings.Contains(out, "overlays of it") {
+			c.t.Errorf("%v\n%s", err, out)
+		}
+	}
+	c.Must("destroy", "-auto-approve", "-no-color")
+}
+
 // ExpectErrors fails the test unless each of these resources, by name, has an error that matches, and no other has one.
 func ExpectErrors(t *testing.T, found map[string]string, want map[string]*regexp.Regexp) {
 	t.Helper()

@@ -104,7 +104,7 @@ list "virtclaim_disk" "found" {
 		t.Errorf("an imported disk is listed as unmanaged: %v\n%s", err, out)
 	}
 	virsh("destroy", "web")
-	cli.Must("destroy", "-auto-approve", "-no-color")
+	cli.DestroyAll()
 }
 
 // A host with many domains is listed with few calls.
