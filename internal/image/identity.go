@@ -25,12 +25,20 @@ type extension struct {
 // Identity returns the identity in the header of a qcow2 image; empty if it has none. For a raw image the result has no meaning, because
 // its guest may have written any header.
 func Identity(head []byte) string {
-	all, _, err := qcow2(head).extensions()
-	if err != nil {
-		return ""
+	if id := extensionOf(head, identityExtension); isUUID(id) {
+		return id
 	}
+	return ""
+}
+
+// BackingFormat is the format in which QEMU opens the backing file of a qcow2 image, by its header; empty if that does not say it.
+func BackingFormat(head []byte) string { return extensionOf(head, backingFormat) }
+
+// extensionOf is the data of the first extension of a kind in the header of a qcow2 image; empty without one.
+func extensionOf(head []byte, kind uint32) string {
+	all, _, _ := qcow2(head).extensions()
 	for _, e := range all {
-		if e.kind == identityExtension && isUUID(string(e.data)) {
+		if e.kind == kind {
 			return string(e.data)
 		}
 	}

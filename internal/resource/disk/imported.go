@@ -23,6 +23,8 @@ const importedKey = "imported"
 type imported struct {
 	// Modified is the time of the volume's file, in libvirt's format.
 	Modified string
+	// Found is set in the plan that has found it on a host, for a moved block, which does not say where it is.
+	Found bool `json:",omitempty"`
 }
 
 // isImported reports whether no configuration has changed the disk since its import, so that the attributes of its creation are those that
@@ -116,7 +118,10 @@ func (r *disk) checkBacking(ctx context.Context, plan, state model, diags *diag.
 	if plan.Format.ValueString() == "raw" {
 		v.Format, v.Backing = "raw", "" // its guest may have written a header with a backing file
 	}
-	if r.checkPool(ctx, plan, state, diags); !plan.isOver() {
+	if !plan.relocates(state) {
+		r.checkPool(ctx, plan, state, diags)
+	}
+	if !plan.isOver() {
 		plan.checkShared(state, v.Backing, diags)
 	} else if below := master.Images[0]; !isBacking(v.Backing, below) {
 		diags.AddAttributeError(sourcePath, "Another master than it was made over", fmt.Sprintf(
@@ -143,9 +148,9 @@ func (m model) checkShared(state model, backing string, diags *diag.Diagnostics)
 			content.Shown(backing)))
 	case !m.isOverShared() && backing != "":
 		diags.AddAttributeError(m.masterPath(), "An overlay without its master", fmt.Sprintf(
-			"The imported disk %s is an overlay of %s, as its header says, and a configuration without that would allow writes to "+
-				"its master. Configure the source and the copy_mode with which it was "+
-				"created.", state.ID.ValueString(), content.Shown(backing)))
+			"The imported disk %s is an overlay of %s, as its header says. If the guest of a raw disk wrote that, set format = \"raw\". If "+
+				"not, configure the source and the copy_mode with which it was created: without them, its master could be written to.",
+			state.ID.ValueString(), content.Shown(backing)))
 	}
 }
 

@@ -56,7 +56,7 @@ func (r *disk) checkChain(ctx context.Context, h *host.Host, plan, state model, 
 				"disks. If it is an overlay of that, import it again (terraform state rm).", state.ID.ValueString(), master[0].Name))
 		return
 	}
-	if isUnproven {
+	if isUnproven && (isNetwork || !plan.Source.Equal(state.Source) || state.UsageType.IsNull()) {
 		diags.AddAttributeWarning(plan.masterPath(), "Nothing tells what disk "+state.ID.ValueString()+" is made over", fmt.Sprintf(
 			"The head of the imported disk %s names no master, as that of an overlay of network storage never does, and no domain uses "+
 				"the disk. It is taken for %s, because the configuration says so. If that is wrong, its guest finds a mix of two disks.",

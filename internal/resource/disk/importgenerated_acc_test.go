@@ -3,11 +3,13 @@
 package disk_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
@@ -19,48 +21,99 @@ func adopted(names ...string) (blocks string) {
 	return blocks
 }
 
+// overlaid makes a qcow2 volume over another one.
+func overlaid(t *testing.T, l *lab.Lab, name, size, below, format string) {
+	t.Helper()
+	virsh(t, l, "vol-create-as", "ssd", name, size, "--format", "qcow2", "--backing-vol", below, "--backing-vol-format", format)
+}
+
+// keeper defines a domain that opens volumes as qcow2, until the returned function is called.
+func keeper(t *testing.T, l *lab.Lab, names ...string) (undefine func()) {
+	t.Helper()
+	disks := ""
+	for n, name := range names {
+		disks += fmt.Sprintf("<disk type='file'><driver name='qemu' type='qcow2'/><source file='%s'/><target dev='vd%c' bus='virtio'/></disk>",
+			file(l, name), 'a'+n)
+	}
+	if err := l.Hosts["host-a"].DefineXML(t.Context(), `<domain type='qemu'><name>keeper</name><memory unit='MiB'>32</memory>
+		<os><type arch='x86_64' machine='q35'>hvm</type></os><devices>`+disks+"</devices></domain>"); err != nil {
+		t.Fatal(err)
+	}
+	return func() { virsh(t, l, "undefine", "keeper") }
+}
+
 // Disks that others have made are adopted by the configuration that Terraform generates: an image and overlays over it, one of them over
-// another one as an external snapshot leaves it, a raw disk, and an image of less than whole sectors of 4 KiB.
+// another one as an external snapshot leaves it, one over an image that is opened as raw, a raw disk, and one of less than whole sectors.
 func TestAccDisk_ImportGenerates(t *testing.T) {
 	l := acctest.Lab(t)
 	virsh(t, l, "vol-create-as", "ssd", "base", "64M", "--format", "qcow2")
-	virsh(t, l, "vol-create-as", "ssd", "web", "80M", "--format", "qcow2", "--backing-vol", "base", "--backing-vol-format", "qcow2")
-	virsh(t, l, "vol-create-as", "ssd", "db", "64M", "--format", "qcow2", "--backing-vol", "base", "--backing-vol-format", "qcow2")
-	virsh(t, l, "vol-create-as", "ssd", "db-snapshot", "64M", "--format", "qcow2", "--backing-vol", "db", "--backing-vol-format", "qcow2")
+	overlaid(t, l, "web", "80M", "base", "qcow2")
+	overlaid(t, l, "db", "64M", "base", "qcow2")
+	overlaid(t, l, "db-snapshot", "64M", "db", "qcow2")
+	overlaid(t, l, "odd", "64M", "web", "raw") // whose header a guest may have written
 	virsh(t, l, "vol-create-as", "ssd", "data", "10M", "--format", "raw", "--allocation", "0")
 	if err := os.WriteFile(filepath.Join(filepath.Dir(file(l, "seed")), "seed"), make([]byte, 374*1024), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	virsh(t, l, "pool-refresh", "ssd")
+	undefine := keeper(t, l, "web", "db-snapshot", "odd")
 	cli := acctest.NewCLI(t)
-	names := []string{"base", "web", "db", "db-snapshot", "data", "seed"}
-	cli.Write("main.tf", acctest.Provider(l, "disks")+adopted(names...))
+	cli.Write("main.tf", acctest.Provider(l, "disks")+adopted("base", "web", "db-snapshot", "odd", "data", "seed"))
 	out := cli.Must("plan", "-no-color", "-generate-config-out=disks.tf")
 	acctest.Contains(t, out, "6 to import, 0 to add, 0 to change, 0 to destroy")
 	cli.Must("apply", "-auto-approve", "-no-color")
 	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
-
+	if odd := cli.Must("state", "show", "-no-color", "virtclaim_disk.odd"); strings.Contains(odd, file(l, "base")) {
+		t.Errorf("what is opened as raw has a master:\n%s", odd)
+	}
+	undefine()
 	for _, name := range []string{"base", "web", "data"} {
 		if strings.Contains(virsh(t, l, "vol-dumpxml", name, "--pool", "ssd"), "virtclaim") {
 			t.Errorf("the import has written to %s", name)
 		}
 	}
+	virsh(t, l, "vol-delete", "odd", "--pool", "ssd")
 	cli.Replace("disks.tf", `"80Mi"`, `"96Mi"`)
-	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "0 added, 1 changed, 0 destroyed")
+	cli.Must("apply", "-auto-approve", "-no-color", "-target=virtclaim_disk.web")
 	acctest.Contains(t, virsh(t, l, "vol-info", "web", "--pool", "ssd"), "96.00 MiB")
-	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
+	cli.Must("destroy", "-auto-approve", "-no-color", "-target=virtclaim_disk.db-snapshot")
+	virsh(t, l, "vol-delete", "db", "--pool", "ssd")
 	cli.DestroyAll()
+}
+
+// A head that no domain trusts is not followed: the plan asks what it is.
+func TestAccDisk_ImportOfUnprovenHead(t *testing.T) {
+	l := acctest.Lab(t)
+	virsh(t, l, "vol-create-as", "ssd", "victim", "1M", "--format", "qcow2")
+	overlaid(t, l, "evil", "1M", "victim", "qcow2")
+	cli := acctest.NewCLI(t)
+	cli.Write("main.tf", acctest.Provider(l, "disks")+adopted("evil"))
+	out, err := cli.Run("plan", "-no-color", "-generate-config-out=disk.tf")
+	if err == nil || !message("An overlay without its master").MatchString(out) || !message(`format = "raw"`).MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	written, err := os.ReadFile(filepath.Join(cli.Dir, "disk.tf"))
+	if err != nil || strings.Contains(string(written), "victim") {
+		t.Errorf("%v: the configuration follows the head:\n%s", err, written)
+	}
+	for _, name := range []string{"evil", "victim"} {
+		virsh(t, l, "vol-delete", name, "--pool", "ssd")
+	}
+	cli.Write("disk.tf", "")
+	cli.Write("main.tf", acctest.Provider(l, "disks"))
 }
 
 // The literal volume of a generated overlay is replaced by a reference in place.
 func TestAccDisk_ImportedOverlayTakesReference(t *testing.T) {
 	l := acctest.Lab(t)
 	virsh(t, l, "vol-create-as", "ssd", "base", "64M", "--format", "qcow2")
-	virsh(t, l, "vol-create-as", "ssd", "web", "64M", "--format", "qcow2", "--backing-vol", "base", "--backing-vol-format", "qcow2")
+	overlaid(t, l, "web", "64M", "base", "qcow2")
+	undefine := keeper(t, l, "web")
 	cli := acctest.NewCLI(t)
 	cli.Write("main.tf", acctest.Provider(l, "disks")+adopted("base", "web"))
 	cli.Must("plan", "-no-color", "-generate-config-out=disks.tf")
 	cli.Must("apply", "-auto-approve", "-no-color")
+	undefine()
 	cli.Write("disks.tf", `
 resource "virtclaim_disk" "base" {
   host = "host-a"

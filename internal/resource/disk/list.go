@@ -122,7 +122,7 @@ func readListed(d *providerdata.Data, h *host.Host, pool, name string) func(cont
 			v, _, below, err = m.readImported(ctx, h, v, false)
 		}
 		if err != nil {
-			diags.AddError("The disk could not be read", fmt.Sprintf("Volume %s in pool %s of host %s: %s", name, pool, h.Key, err))
+			diags.AddWarning("A disk could not be read", fmt.Sprintf("Volume %s in pool %s of host %s: %s", name, pool, h.Key, err))
 			return diags
 		}
 		m.read(ctx, v, "", below, &diags)

@@ -63,6 +63,6 @@ func (r *disk) findMoved(ctx context.Context, state *model, private tfvalue.Priv
 	if err != nil {
 		addError(diags, *state, "The disk could not be moved", err)
 	}
-	tfvalue.SavePrivate(ctx, private, importedKey, imported{Modified: v.Modified}, diags)
+	tfvalue.SavePrivate(ctx, private, importedKey, imported{Modified: v.Modified, Found: true}, diags)
 	return err == nil
 }

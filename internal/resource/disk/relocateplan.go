@@ -30,6 +30,11 @@ func (r *disk) planRelocation(ctx context.Context, plan, state model, diags *dia
 		return
 	}
 	at := path.Root("host")
+	if state.isImported() && state.Imported.Found {
+		diags.AddAttributeError(at, "The moved disk is on another host", fmt.Sprintf("It was found on host %s alone. If it is on host %s, "+
+			"start its storage pool there, so that it is found. If not, set host = %[1]q, and move it in a later apply.",
+			state.Host.ValueString(), plan.Host.ValueString()))
+	}
 	plan.refuseGrowth(ctx, state, diags)
 	if own.Images[0].Type != "file" {
 		diags.AddAttributeError(at, "Only a file moves", fmt.Sprintf("Disk %s is %s. Make a clone of it on host %s: a virtclaim_disk of "+
@@ -62,7 +67,7 @@ func (r *disk) planRelocation(ctx context.Context, plan, state model, diags *dia
 // refuseGrowth refuses to grow a disk while it moves: what is prepared has the size of what is copied.
 func (m model) refuseGrowth(ctx context.Context, state model, diags *diag.Diagnostics) {
 	own, known := state.made(ctx, diags)
-	if size := m.size(); known && own.Capacity != nil && size > *own.Capacity {
+	if size := m.grownSize(state); known && own.Capacity != nil && size > *own.Capacity {
 		diags.AddAttributeError(path.Root("size"), "A disk that moves does not grow", fmt.Sprintf(
 			"The move of disk %s to host %s is not complete. Leave its size at %s, and change it in another apply.", m.label(),
 			m.Host.ValueString(), tfvalue.QuantityOfBytes(*own.Capacity).ValueString()))

@@ -129,6 +129,10 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	}
 
 	state.loadImported(ctx, resp.Private, &resp.Diagnostics)
+	if state.isImported() && state.Imported.Found && !state.Volume.IsNull() { // it is in the state by now
+		state.Imported.Found = false
+		tfvalue.SavePrivate(ctx, resp.Private, importedKey, state.Imported, &resp.Diagnostics)
+	}
 	before := state
 	if r.isMoving(ctx, &state, resp.Private, &resp.Diagnostics) {
 		return // the prior state: its content is not here yet

@@ -3,7 +3,6 @@ package virtualmachine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -33,9 +32,12 @@ func (r *virtualMachine) ImportState(ctx context.Context, req resource.ImportSta
 		resp.Diagnostics.AddError("Unknown host", err.Error())
 		return
 	}
-	id, err := h.LookupByName(ctx, parts[1])
-	if _, no := uuid.Parse(parts[1]); errors.Is(err, host.ErrNotFound) && no == nil {
-		id, err = parts[1], nil
+	id := parts[1]
+	if _, err = uuid.Parse(id); err == nil { // a name may look like one, too
+		_, err = h.StoredXML(ctx, id)
+	}
+	if err != nil {
+		id, err = h.LookupByName(ctx, parts[1])
 	}
 	if err != nil {
 		resp.Diagnostics.AddError("The machine could not be imported", err.Error())

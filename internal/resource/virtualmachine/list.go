@@ -51,6 +51,10 @@ func find(ctx context.Context, d *providerdata.Data, config tfsdk.Config, diags 
 		}
 		slices.SortFunc(domains, func(a, b domainxml.Definitions) int { return cmp.Compare(a.Name, b.Name) })
 		for _, is := range domains {
+			if err := checkImportedName(key, is.Name); err != nil {
+				diags.AddWarning("A machine must be renamed before it is imported", err.Error())
+				continue
+			}
 			if is.Stored == nil || tfvalue.IsReserved(is.Name) || unmanaged && is.Stored.Metadata().Phase != "" {
 				continue
 			}
@@ -81,7 +85,7 @@ func readListed(d *providerdata.Data, key string, is domainxml.Definitions,
 			}
 		}
 		if err != nil {
-			diags.AddError("The machine could not be read", fmt.Sprintf("Domain %s on host %s: %s", is.Name, key, err))
+			diags.AddWarning("A machine could not be read", fmt.Sprintf("Domain %s on host %s: %s", is.Name, key, err))
 			return diags
 		}
 		diags.Append(tfvalue.Set(ctx, to.Schema, &to.Raw, m)...)

@@ -126,6 +126,10 @@ func (r *virtualMachine) planChange(ctx context.Context, plan, state model, resp
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("machine"))
 	}
 	by := plan.replacedBy(state, was, is)
+	renames := plan.renames(state)
+	if renames && r.isTaken(ctx, plan) { // the machine that has it may be about to get another one, or to go
+		by, renames = append(by, path.Root("name")), false
+	}
 	if name := path.Root("name"); by.Contains(name) {
 		resp.RequiresReplace = append(resp.RequiresReplace, name)
 	}
@@ -143,7 +147,7 @@ func (r *virtualMachine) planChange(ctx context.Context, plan, state model, resp
 		fields["type"] = is.Type
 		set["machine"] = types.ObjectValueMust(plan.Machine.AttributeTypes(ctx), fields)
 	}
-	if plan.moves(state) || plan.renames(state) {
+	if plan.moves(state) || renames {
 		set["id"] = types.StringValue(plan.Host.ValueString() + "/" + plan.Name.ValueString())
 	}
 	if !plan.MaxMemory.IsNull() {

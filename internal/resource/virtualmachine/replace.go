@@ -49,6 +49,15 @@ func (m model) hasVariables() bool {
 	return isSet(m.Firmware) && m.Firmware.Attributes()["type"].Equal(types.StringValue(domainxml.UEFI))
 }
 
+// isTaken reports whether the host has a domain of the machine's name.
+func (r *virtualMachine) isTaken(ctx context.Context, plan model) bool {
+	h, err := r.Provider.Hosts.Host(plan.Host.ValueString())
+	if err == nil {
+		_, err = h.LookupByName(ctx, plan.Name.ValueString())
+	}
+	return err == nil
+}
+
 // rename renames the machine, and notes that in the state, also if the rest of the update fails.
 func (r *virtualMachine) rename(ctx context.Context, plan model, state *model, mgr machine.Manager, to *tfsdk.State,
 	diags *diag.Diagnostics,

@@ -216,7 +216,7 @@ func (r *binding) fillVolume(ctx context.Context, state *model, own *privateStat
 // hostsOf are the hosts that may have credentials or machines of a binding: those in state or, after an import or a killed update until the
 // next apply, all hosts.
 func (r *binding) hostsOf(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) []string {
-	if !own.Everywhere {
+	if !own.Everywhere && !state.Hosts.IsNull() {
 		return state.hostKeys(ctx, diags)
 	}
 	return r.Provider.Hosts.Keys()
@@ -225,7 +225,7 @@ func (r *binding) hostsOf(ctx context.Context, state model, own privateState, di
 // hostsBefore are the hosts that an update may remove from the binding. After an import these are the hosts with its credentials; one that
 // does not answer is a warning, because most likely it has nothing of the binding.
 func (r *binding) hostsBefore(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) (keys []string) {
-	if !own.Everywhere {
+	if !own.Everywhere && !state.Hosts.IsNull() {
 		return state.hostKeys(ctx, diags)
 	}
 	keys = state.hostKeys(ctx, diags)

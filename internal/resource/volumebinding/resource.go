@@ -59,7 +59,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 		state = state.answered(ctx, own, &resp.Diagnostics)
 	}
 	if state.Hosts.IsNull() {
-		own.Imported = true // also for a version that left them so
+		own.Imported, own.Everywhere = true, true // also for a version that left them so
 		r.fillHosts(ctx, &state, own, &resp.Diagnostics)
 		source = state.Source
 		r.fillVolume(ctx, &state, &own, &resp.Diagnostics)
