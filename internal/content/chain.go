@@ -1,6 +1,7 @@
 package content
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,11 +43,11 @@ func MastersOf(ctx context.Context, h Host, overlay host.StorageVolume) (masters
 		if err != nil {
 			break
 		}
+		if format == "raw" { // its guest may have written a header
+			at.Capacity, at.Backing = cmp.Or(at.Physical, at.Capacity), ""
+		}
 		if len(masters) == 0 {
 			capacity = at.Capacity
-		}
-		if format == "raw" {
-			at.Backing = "" // its guest may have written a header with one
 		}
 		// The ledger's identity may come at any time, by an import of the master.
 		masters = append(masters, volume.Image{Format: format, Name: path, Generation: image.Identity(seen.Head)})

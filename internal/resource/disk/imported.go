@@ -148,8 +148,8 @@ func (m model) checkShared(state model, backing string, diags *diag.Diagnostics)
 			content.Shown(backing)))
 	case !m.isOverShared() && backing != "":
 		diags.AddAttributeError(m.masterPath(), "An overlay without its master", fmt.Sprintf(
-			"The imported disk %s is an overlay of %s, as its header says. If the guest of a raw disk wrote that, set format = \"raw\". If "+
-				"not, configure the source and the copy_mode with which it was created: without them, its master could be written to.",
+			"The imported disk %s is an overlay of %s, as its header says. If the guest of a raw disk wrote that, set format = \"raw\". "+
+				"If not, configure the source and the copy_mode with which it was created: without them, its master could be written to.",
 			state.ID.ValueString(), content.Shown(backing)))
 	}
 }

@@ -96,11 +96,10 @@ func TestAccDisk_ImportOfUnprovenHead(t *testing.T) {
 	if err != nil || strings.Contains(string(written), "victim") {
 		t.Errorf("%v: the configuration follows the head:\n%s", err, written)
 	}
-	for _, name := range []string{"evil", "victim"} {
-		virsh(t, l, "vol-delete", name, "--pool", "ssd")
-	}
-	cli.Write("disk.tf", "")
-	cli.Write("main.tf", acctest.Provider(l, "disks"))
+	cli.Write("disk.tf", disk("evil", "format = \"raw\"\n  size = \"1Mi\""))
+	acctest.Contains(t, cli.Must("apply", "-auto-approve", "-no-color"), "1 imported, 0 added, 1 changed, 0 destroyed")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	virsh(t, l, "vol-delete", "victim", "--pool", "ssd")
 }
 
 // The literal volume of a generated overlay is replaced by a reference in place.
