@@ -190,7 +190,7 @@ import {
 			ResourceName: web, ImportState: true, ImportStateId: "host-b/web",
 			ImportStateCheck: func(states []*terraform.InstanceState) error {
 				for name, want := range map[string]string{
-					"graphics.type": "vnc", "graphics.listen": "", "graphics.password_wo": "", "graphics.password_wo_version": "",
+					"graphics.type": "vnc", "graphics.listen": "127.0.0.1", "graphics.password_wo": "", "graphics.password_wo_version": "",
 					"video.model": "cirrus", "video.heads": "1", "rng.source": "/dev/random", "watchdog.model": "ib700", "watchdog.action": "pause",
 					"tpm.version": "2.0", "tpm.model": "tpm-tis", "filesystems.files.source": "/srv", "filesystems.files.driver": "9p",
 				} {
