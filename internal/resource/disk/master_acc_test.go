@@ -80,7 +80,7 @@ func TestAccDisk_MasterOfManyMachines(t *testing.T) {
 	says("No changes.", "plan", false, overlays(4), runs)
 	cli.Must("state", "rm", "virtclaim_disk.golden")
 	cli.Must("import", "-no-color", "virtclaim_disk.golden", "host-a/ssd/golden")
-	says("0 added, 1 changed", "apply", false, overlays(4), runs) // to the size that it has, while a machine has it
+	says("0 added, 0 changed", "apply", false, overlays(4), runs)
 	says("A master is read-only", "plan", false, overlays(4), runs, writer)
 	console.Await(t, "READY")
 	cli.Must("destroy", "-auto-approve", "-no-color")

@@ -28,7 +28,7 @@ func TestAccDisk_DefaultUsageType(t *testing.T) {
 				Config:    one + without("root", blank), ResourceName: theDisk, ImportState: true, ImportStateId: "host-a/ssd/root",
 				ImportStatePersist: true,
 			},
-			{Config: one + without("root", blank), ConfigPlanChecks: pre(stays(true)), Check: is},
+			{Config: one + without("root", blank), ConfigPlanChecks: pre(stays(false)), Check: is},
 			{Config: one + without("root", blank) + without("new", blank), Check: resource.TestCheckResourceAttr("virtclaim_disk.new", "usage_type", "fast")},
 			{Config: two + without("root", blank) + without("new", blank), PlanOnly: true},
 			{Config: two + without("root", `size = "128Mi"`), ConfigPlanChecks: pre(stays(true)), Check: is},
