@@ -168,6 +168,7 @@ func (r *disk) Read(ctx context.Context, req resource.ReadRequest, resp *resourc
 	r.warnOfMasters(ctx, state, &resp.Diagnostics)
 	if state.read(ctx, v, id, below, &resp.Diagnostics); before.Volume.IsNull() {
 		r.describeImported(ctx, h, &state, v, below, &resp.Diagnostics)
+		noteMasters(ctx, h, state, state, &resp.Diagnostics) // there may be no update
 	}
 	noteFilesystem(ctx, h, state, resp.Private, &resp.Diagnostics)
 	if reflect.DeepEqual(before, state) {

@@ -145,7 +145,7 @@ func TestAccDisk_RootFilesystemImported(t *testing.T) {
 			{
 				Config: config, ResourceName: theDisk, ImportState: true, ImportStateId: id, ImportStateVerify: true,
 				ImportStateVerifyIgnore: []string{
-					"source", "digest", "image_configuration", "usage_type", "timeouts", "name_prefix",
+					"source", "digest", "image_configuration", "usage_type", "timeouts", "name_prefix", "size",
 				},
 			},
 		},
