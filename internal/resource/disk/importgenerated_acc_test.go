@@ -72,7 +72,7 @@ func TestAccDisk_ImportGenerates(t *testing.T) {
 			t.Errorf("the import has written to %s", name)
 		}
 	}
-	virsh(t, l, "vol-delete", "odd", "--pool", "ssd")
+	cli.Must("destroy", "-auto-approve", "-no-color", "-target=virtclaim_disk.odd")
 	cli.Replace("disks.tf", `"80Mi"`, `"96Mi"`)
 	cli.Must("apply", "-auto-approve", "-no-color", "-target=virtclaim_disk.web")
 	acctest.Contains(t, virsh(t, l, "vol-info", "web", "--pool", "ssd"), "96.00 MiB")
