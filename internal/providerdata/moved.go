@@ -33,7 +33,7 @@ type Former struct {
 func Mover(identify func(Former) (map[string]string, error), typeNames ...string) []resource.StateMover {
 	return []resource.StateMover{{StateMover: func(ctx context.Context, req resource.MoveStateRequest, resp *resource.MoveStateResponse) {
 		if !strings.HasSuffix("/"+req.SourceProviderAddress, peer) || !slices.Contains(typeNames, req.SourceTypeName) {
-			return // Terraform is told that nobody moves it
+			return // the framework reports that no mover takes it
 		}
 		attributes, err := formerly(req, identify)
 		if err != nil {

@@ -194,7 +194,7 @@ action "virtclaim_%[1]s" "web" {
 action "virtclaim_reset" "none" {
   config {
     host = "host-a"
-    name = "nobody"
+    name = "missing"
   }
 }
 `

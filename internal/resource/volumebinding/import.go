@@ -134,7 +134,7 @@ func (r *binding) fillHosts(ctx context.Context, state *model, own privateState,
 		images, has, err := r.recordsOn(ctx, key, *state, own)
 		if err != nil {
 			diags.AddWarning("The hosts of the imported binding are not known", fmt.Sprintf(
-				"Whether host %s is one of those of binding %s: %s. Import it when all answer, or set hosts yourself.", key,
+				"Whether host %s is one of those of binding %s is not known: %s. Import it when all answer, or set hosts yourself.", key,
 				state.Name.ValueString(), err))
 			return
 		}
