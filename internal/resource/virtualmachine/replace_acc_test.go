@@ -11,7 +11,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// A host, name or type that is unknown until the apply replaces no machine, and is an error if it turns out to be another one.
+// A host, name or type that is unknown until the apply replaces no machine, and is an error if it turns out to need another machine.
 func TestAccVirtualMachine_UnknownNeverReplaces(t *testing.T) {
 	l := acctest.Lab(t)
 	cli := acctest.NewCLI(t)
@@ -45,7 +45,7 @@ output "uuid" { value = virtclaim_virtual_machine.web.uuid }
 	config("host-b", "48Mi") // it is moved, also if only the apply tells where
 	cli.Must("apply", "-auto-approve", "-no-color")
 	config("host-b", "64Mi")
-	cli.Replace("main.tf", `name = "web"`, `name = "other"`)
+	cli.Replace("main.tf", `type = "pc"`, `type = "q35"`)
 	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !message("Plan and apply again: the plan will say that").MatchString(out) {
 		t.Errorf("the apply ended with %v:\n%s", err, out)
 	}
