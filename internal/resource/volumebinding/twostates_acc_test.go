@@ -69,7 +69,7 @@ func TestAccVolumeBinding_TwoStatesOfOneOwner(t *testing.T) {
 	if err == nil {
 		t.Fatal("the machine was made twice")
 	}
-	says(t, out, `of the same owner "twice"`, "another state")
+	says(t, out, `of the same owner "twice"`, "a copy of its folder")
 	says(t, first.Must("plan", "-no-color"), "Warning: Another instance of the binding holds the claim", "another state")
 	second.Must("destroy", "-auto-approve")
 	unharmed(t, l, lun)
