@@ -49,6 +49,9 @@ type Machine struct {
 	// They are in no XML.
 	ExitCode *int
 	RunError string
+	// HasEnded is whether nothing had told the program to stop, and Output the end of what it has printed.
+	HasEnded bool
+	Output   string
 	// Disks are keyed by the name that the user gave them.
 	Disks map[string]Disk
 	// Interfaces are keyed by the name that the user gave them.

@@ -43,3 +43,6 @@ func isRunRoot(d *libvirtxml.Domain, n int) bool {
 	config, err := guestinit.Decode([]byte(runOf(d)))
 	return err != nil || d.Devices.Disks[n].Serial == config.Root // of what can't be read, any disk may be it
 }
+
+// IsDone reports whether the machine is off because its program has ended by itself, with any exit code.
+func (m Machine) IsDone() bool { return m.ExitCode != nil && m.HasEnded }

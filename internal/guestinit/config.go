@@ -44,6 +44,8 @@ type Config struct {
 	Mounts           []Mount     `json:"mounts,omitempty"`
 	Interfaces       []Interface `json:"interfaces,omitempty"` // those that are not listed use DHCP
 	Restart          string      `json:"restart,omitempty"`    // RestartNever if empty
+	TTY              bool        `json:"tty,omitempty"`        // the program has the console as its terminal
+	Timestamps       bool        `json:"timestamps,omitempty"` // each line of output begins with its time
 }
 
 // Mount is a disk whose file system the program sees.

@@ -8,10 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// StatusSize is how much of the root disk's beginning the status has. ext4 leaves its first 1024 bytes to boot loaders.
-const StatusSize = 512
+// StatusSize is how much of the root disk's beginning the status has. ext4 leaves its first 1024 bytes to boot loaders. The first half is
+// what earlier versions have written, and read.
+const StatusSize = 1024
 
-const statusHead = "virtclaim 1\n"
+const (
+	statusHead = "virtclaim 1\n"
+	half       = StatusSize / 2
+	endedHead  = "ended\n"
+	stopHead   = "stopped\n"
+
+	// MaxOutput is how much of a program's last output is kept, in bytes.
+	MaxOutput = half - len(stopHead)
+)
 
 // State is how far a machine's program is.
 type State string
@@ -28,6 +37,8 @@ type Status struct {
 	State    State
 	ExitCode int    // of Exited: 128 and the signal's number if one ended it
 	Message  string // of Failed
+	Ended    bool   // of Exited: by itself, and nothing has told it to stop
+	Output   string // of Exited: the end of what it has printed, at most MaxOutput
 }
 
 // EncodeStatus returns the StatusSize bytes for the root disk.
@@ -37,17 +48,26 @@ func EncodeStatus(s Status) []byte {
 	case Exited:
 		line += " " + strconv.Itoa(s.ExitCode)
 	case Failed:
-		line += " " + shorten(printable(s.Message), StatusSize-len(statusHead)-len(Failed)-len(" \n"))
+		line += " " + shorten(printable(s.Message), half-len(statusHead)-len(Failed)-len(" \n"))
 	case Running:
 	}
-	return append([]byte(statusHead+line+"\n"), make([]byte, StatusSize)...)[:StatusSize]
+	disk := make([]byte, StatusSize)
+	copy(disk, statusHead+line+"\n")
+	if s.State == Exited {
+		head := stopHead
+		if s.Ended {
+			head = endedHead
+		}
+		copy(disk[half:], head+s.Output[max(0, len(s.Output)-MaxOutput):])
+	}
+	return disk
 }
 
 // ParseStatus reads the beginning of a root disk. The guest can have written anything there: what is returned is short and printable, but
 // not necessarily true.
 func ParseStatus(disk []byte) (Status, bool) {
-	disk = disk[:min(len(disk), StatusSize)]
-	text, found := bytes.CutPrefix(disk, []byte(statusHead))
+	first, second := disk[:min(len(disk), half)], disk[min(len(disk), half):min(len(disk), StatusSize)]
+	text, found := bytes.CutPrefix(first, []byte(statusHead))
 	if !found {
 		return Status{}, false
 	}
@@ -64,11 +84,26 @@ func ParseStatus(disk []byte) (Status, bool) {
 		if err != nil {
 			return Status{}, false
 		}
-		return Status{State: Exited, ExitCode: int(code)}, true
+		s := Status{State: Exited, ExitCode: int(code)}
+		s.Ended, s.Output = parseEnd(second)
+		return s, true
 	case Failed:
 		return Status{State: Failed, Message: printable(value)}, value != ""
 	}
 	return Status{}, false
+}
+
+// parseEnd reads the second half, which earlier versions leave empty.
+func parseEnd(disk []byte) (ended bool, output string) {
+	text, ended := bytes.CutPrefix(disk, []byte(endedHead))
+	if !ended {
+		var stopped bool
+		if text, stopped = bytes.CutPrefix(disk, []byte(stopHead)); !stopped {
+			return false, ""
+		}
+	}
+	text = bytes.TrimRight(text, "\x00")
+	return ended, strings.TrimSpace(printable(string(text[max(0, len(text)-MaxOutput):])))
 }
 
 // printable replaces what could end a line or command a terminal.

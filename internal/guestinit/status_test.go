@@ -8,7 +8,12 @@ import (
 
 func TestStatus_EncodeParse(t *testing.T) {
 	for _, s := range []Status{
-		{State: Running}, {State: Exited}, {State: Exited, ExitCode: 255}, {State: Failed, Message: `entrypoint "nginx": no such file`},
+		{State: Running},
+		{State: Exited},
+		{State: Exited, ExitCode: 255},
+		{State: Failed, Message: `entrypoint "nginx": no such file`},
+		{State: Exited, ExitCode: 1, Ended: true, Output: "no space left"},
+		{State: Exited, ExitCode: 143, Output: strings.Repeat("a", MaxOutput)},
 	} {
 		disk := EncodeStatus(s)
 		if len(disk) != StatusSize {
@@ -24,6 +29,21 @@ func TestEncodeStatus_LongMessage(t *testing.T) {
 	got, found := ParseStatus(EncodeStatus(Status{State: Failed, Message: strings.Repeat("ä\nö\t", StatusSize)}))
 	if !found || !strings.HasPrefix(got.Message, "ä ö ä") || len(got.Message) > StatusSize || strings.ContainsRune(got.Message, '?') {
 		t.Errorf("%v: %q", found, got.Message)
+	}
+}
+
+// What ended before this half of the status existed was perhaps told to stop.
+func TestParseStatus_OfEarlierInit(t *testing.T) {
+	if s, found := ParseStatus([]byte("virtclaim 1\nexit 3\n" + strings.Repeat("\x00", StatusSize))); !found || s != (Status{State: Exited, ExitCode: 3}) {
+		t.Errorf("%+v, %v", s, found)
+	}
+}
+
+// Only the end of what was printed is kept, on one line.
+func TestEncodeStatus_LongOutput(t *testing.T) {
+	s, found := ParseStatus(EncodeStatus(Status{State: Exited, Ended: true, Output: strings.Repeat("ä", StatusSize) + "\nend\x1b\r\n"}))
+	if !found || !s.Ended || !strings.HasSuffix(s.Output, "ä end??") || len(s.Output) > MaxOutput {
+		t.Errorf("%+v, %v", s, found)
 	}
 }
 
@@ -49,6 +69,9 @@ func FuzzParseStatus(f *testing.F) {
 		}
 		if len(s.Message) > 3*StatusSize || strings.ContainsFunc(s.Message, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%q", s.Message)
+		}
+		if len(s.Output) > MaxOutput || strings.ContainsFunc(s.Output, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%q", s.Output)
 		}
 		if again, found := ParseStatus(EncodeStatus(s)); !found || again != s {
 			t.Errorf("%+v is read as %+v", s, again)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
@@ -81,7 +82,20 @@ func goneOff(is domainxml.Machine) error {
 	case is.RunError != "":
 		return fmt.Errorf("it has gone off: its program could not be started: %s", is.RunError)
 	case is.ExitCode != nil:
-		return fmt.Errorf("it has gone off: its program has ended with the exit code %d", *is.ExitCode)
+		return fmt.Errorf("it has gone off: its program has ended with the exit code %d%s", *is.ExitCode, LastWords(is))
 	}
 	return errors.New("it has gone off")
+}
+
+// LastWords are the last of what a machine's program has printed, for a sentence; empty without any.
+func LastWords(is domainxml.Machine) string {
+	const most = 120
+	words := is.Output
+	if len(words) > most {
+		words = "…" + strings.ToValidUTF8(words[len(words)-most:], "")
+	}
+	if words == "" {
+		return ""
+	}
+	return fmt.Sprintf(" and the last words %q", words)
 }

@@ -86,7 +86,7 @@ func (m Manager) addProgram(ctx context.Context, is *domainxml.Machine) {
 		}
 		switch status.State {
 		case guestinit.Exited:
-			is.ExitCode = &status.ExitCode
+			is.ExitCode, is.HasEnded, is.Output = &status.ExitCode, status.Ended, status.Output
 		case guestinit.Failed:
 			is.RunError = status.Message
 		case guestinit.Running: // the power was cut
@@ -99,7 +99,8 @@ func (m Manager) programStatus(ctx context.Context, path, format string) (status
 	if err != nil {
 		return status, err
 	}
-	sector, err := image.FirstSector(format, content.VolumeReader{Context: ctx, Host: m.host, Pool: v.Pool, Name: v.Name})
-	status, _ = guestinit.ParseStatus(sector)
+	at := content.VolumeReader{Context: ctx, Host: m.host, Pool: v.Pool, Name: v.Name}
+	beginning, err := image.Beginning(format, at, guestinit.StatusSize)
+	status, _ = guestinit.ParseStatus(beginning)
 	return status, err
 }

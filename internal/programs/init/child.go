@@ -127,8 +127,8 @@ func execute(path string, config guestinit.Config, user account) error {
 	if err := syscall.Setrlimit(unix.RLIMIT_NOFILE, &syscall.Rlimit{Cur: openFiles, Max: mostOpenFiles}); err != nil {
 		return fmt.Errorf("limit of open files: %w", err)
 	}
-	// A program opens /dev/stdout again, which only the console's owner may.
-	_ = unix.Fchown(0, user.uid, user.gid)
+	// A program opens /dev/stdout again, which only the owner of the pipe, or of the console, may.
+	_ = unix.Fchown(1, user.uid, user.gid)
 	if err := syscall.Setgroups(user.groups); err != nil {
 		return fmt.Errorf("set the groups %v: %w", user.groups, err)
 	}

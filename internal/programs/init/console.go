@@ -11,7 +11,7 @@ import (
 
 // say writes a line to the console. There are few, since the program writes there, too.
 func say(format string, arguments ...any) {
-	_, _ = fmt.Fprintf(os.Stdout, "virtclaim: "+format+"\n", arguments...)
+	_, _ = fmt.Fprintf(os.Stdout, ownLine+format+"\n", arguments...)
 }
 
 // openConsole makes the console the standard files, also where the initial RAM disk has no device for it.

@@ -21,6 +21,7 @@ type machine struct {
 	root    string // device of the root disk; empty until it is found
 	mounted []string
 
+	output   output
 	stop     <-chan os.Signal
 	children <-chan os.Signal
 }
@@ -52,16 +53,16 @@ func (m *machine) live(ctx context.Context) (status guestinit.Status) {
 			say("%s", status.Message)
 		}
 	}()
-	code, err := m.bootAndRun(ctx)
+	code, stopped, err := m.bootAndRun(ctx)
 	if err != nil {
 		return guestinit.Status{State: guestinit.Failed, Message: err.Error()}
 	}
-	return guestinit.Status{State: guestinit.Exited, ExitCode: code}
+	return guestinit.Status{State: guestinit.Exited, ExitCode: code, Ended: !stopped}
 }
 
-func (m *machine) bootAndRun(ctx context.Context) (int, error) {
+func (m *machine) bootAndRun(ctx context.Context) (code int, stopped bool, err error) {
 	if err := mountInitial(); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	openConsole()
 	m.listen()
@@ -71,14 +72,19 @@ func (m *machine) bootAndRun(ctx context.Context) (int, error) {
 	config, err := readConfig()
 	if err != nil {
 		// Then the root disk is known by its place only, and the first one is not necessarily ours: no status.
-		return 0, err
+		return 0, false, err
 	}
 	m.config = config
 	m.watchPowerButton()
 	if err := m.mountAll(ctx); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	m.configureNetwork(ctx)
+	if !config.TTY {
+		if err := m.output.begin(config.Timestamps); err != nil {
+			return 0, false, fmt.Errorf("output of the program: %w", err)
+		}
+	}
 	return m.runProgram(ctx)
 }
 
@@ -86,6 +92,7 @@ func (m *machine) bootAndRun(ctx context.Context) (int, error) {
 func (m *machine) end(status guestinit.Status) {
 	m.killAll()
 	m.unmountAll()
+	status.Output = m.output.end()
 	if err := writeStatus(m.root, status); err != nil {
 		say("%v", err)
 	}

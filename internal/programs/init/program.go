@@ -37,23 +37,23 @@ func (m *machine) listen() {
 }
 
 // runProgram runs the program until it ends for good.
-func (m *machine) runProgram(ctx context.Context) (int, error) {
+func (m *machine) runProgram(ctx context.Context) (code int, stopped bool, err error) {
 	allowAsInContainers()
 	var wait backoff
 	for {
 		started := time.Now()
 		pid, err := startProgram()
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
-		code, stopped := m.await(pid)
+		code, stopped = m.await(pid)
 		say("exit %d", code)
 		if stopped || !restarts(m.config.Restart, code) {
-			return code, nil
+			return code, stopped, nil
 		}
 		m.killAll() // as in a container, where all end with the program: they may have its port or its lock
 		if !m.pause(ctx, wait.next(time.Since(started))) {
-			return code, nil
+			return code, true, nil
 		}
 	}
 }

@@ -14,12 +14,12 @@ const (
 	qcow2Zero       = 1
 )
 
-// FirstSector returns the first 512 bytes that a guest sees of an image, as far as they are in the image and not in those below: else
-// zeros. at reads the image's file.
-func FirstSector(format string, at io.ReaderAt) ([]byte, error) {
-	sector := make([]byte, 512)
+// Beginning returns the first bytes that a guest sees of an image, as far as they are in the image and not in those below, and in the first
+// cluster: else zeros. at reads the image's file.
+func Beginning(format string, at io.ReaderAt, size int) ([]byte, error) {
+	beginning := make([]byte, size)
 	if format == "raw" {
-		return sector, readPadded(at, sector, 0)
+		return beginning, readPadded(at, beginning, 0)
 	}
 	head := make([]byte, HeadSize)
 	if err := readPadded(at, head, 0); err != nil {
@@ -39,8 +39,8 @@ func FirstSector(format string, at io.ReaderAt) ([]byte, error) {
 			return nil, fmt.Errorf("its first cluster is compressed (%#x)", is)
 		}
 		if from = is & qcow2Offset; from == 0 || is&qcow2Zero != 0 {
-			return sector, nil
+			return beginning, nil
 		}
 	}
-	return sector, readPadded(at, sector, from)
+	return beginning, readPadded(at, beginning[:min(size, 1<<qcow2(head).word(qcow2ClusterBits))], from)
 }
