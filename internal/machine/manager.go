@@ -194,6 +194,13 @@ func (m Manager) Update(ctx context.Context, uuid string, want domainxml.Machine
 		}
 	}
 	starts := power.On && at.live == nil
+	if starts && power.Once {
+		was, err := m.Describe(ctx, uuid, at)
+		if err != nil {
+			return now, nil, false, err
+		}
+		starts = !was.IsDone()
+	}
 	now, pending, err = m.reconcile(ctx, uuid, at, want, starts)
 	switch {
 	case m.mayRestart && (errors.Is(err, host.ErrDetachRefused) || errors.Is(err, domainxml.ErrNoPort)):

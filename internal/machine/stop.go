@@ -77,7 +77,7 @@ func (m Manager) checkStopped(ctx context.Context, uuid string, isPersistent boo
 
 // Power is how an update may start and stop the machine: whether it is to run, whether it may be forced off if the guest does not shut
 // down, whether it may be restarted for changes that a running guest can't get, and whether its autostart is another one than in the state.
-type Power struct{ On, Force, Restart, Autostart bool }
+type Power struct{ On, Force, Restart, Autostart, Once bool }
 
 // restart shuts the guest down, changes the machine while it is off, and starts it. why is what the running guest can't get, or did not
 // release. The guard checks again, because another machine may have got the storage since.

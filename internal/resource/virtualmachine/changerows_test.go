@@ -12,6 +12,10 @@ var changes = []change{
 		more: "a machine that is off, without UEFI, is renamed in place",
 	},
 	{
+		attribute: "name_prefix", change: replaced, removal: never, proof: []string{"TestModel_HasOtherPrefix"},
+		more: "a machine whose name begins with it keeps its name",
+	},
+	{
 		attribute: "memory", first: `memory = "128Mi"` + "\n" + `max_memory = "136Mi"`, second: `memory = "120Mi"` + "\n" + `max_memory = "136Mi"`,
 		change: live, removal: never, boots: true, more: "up to `max_memory`; beyond that at the next start",
 	},
@@ -376,5 +380,8 @@ var changes = []change{
 	{attribute: "run.network.*.addresses", change: atStart, removal: never, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
 	{attribute: "run.network.*.gateway", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
 	{attribute: "run.network.*.nameservers", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.once", change: ours, removal: ours, proof: []string{"TestAccVirtualMachine_RunOnce"}},
 	{attribute: "run.restart", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.timestamps", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
+	{attribute: "run.tty", change: atStart, removal: atStart, proof: []string{"TestRun_AllTakesEffectAtNextStart"}},
 }

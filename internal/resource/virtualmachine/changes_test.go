@@ -96,7 +96,7 @@ func TestChanges_OnlyTheNameReplaces(t *testing.T) {
 	if len(got) > 0 {
 		t.Errorf("the schema replaces by %v", got)
 	}
-	if diff := cmp.Diff([]string{"name"}, table); diff != "" {
+	if diff := cmp.Diff([]string{"name", "name_prefix"}, table); diff != "" {
 		t.Errorf("-want +table:\n%s", diff)
 	}
 }

@@ -17,6 +17,7 @@ type model struct {
 	UUID          types.String     `tfsdk:"uuid"`
 	Host          types.String     `tfsdk:"host"`
 	Name          types.String     `tfsdk:"name"`
+	NamePrefix    types.String     `tfsdk:"name_prefix"`
 	CPU           types.Object     `tfsdk:"cpu"`
 	Memory        tfvalue.Quantity `tfsdk:"memory"`
 	Machine       types.Object     `tfsdk:"machine"`
@@ -95,7 +96,7 @@ func (m *model) read(is domainxml.Machine, active bool) {
 	for _, g := range groups {
 		g.read(m, is)
 	}
-	m.Running = types.BoolValue(active)
+	m.Running = types.BoolValue(active || m.Running.ValueBool() && m.runsOnce() && is.IsDone())
 	if m.ForceStop.IsNull() {
 		m.ForceStop = types.BoolValue(false) // an import: no host has this attribute
 	}

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -71,7 +72,7 @@ func (r *virtualMachine) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 		return
 	}
 	anywhere := false // an existing machine whose host only the apply knows
-	tfvalue.CheckReserved(req, resp, "name")
+	tfvalue.CheckReserved(req, resp, "name", "name_prefix")
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(tfvalue.Get(ctx, req.State.Schema, req.State.Raw, &state)...)
 		anywhere = plan.Host.IsUnknown()
@@ -130,8 +131,10 @@ func (r *virtualMachine) planChange(ctx context.Context, plan, state model, resp
 	if renames && r.isTaken(ctx, plan) { // the machine that has it may be about to get another one, or to go
 		by, renames = append(by, path.Root("name")), false
 	}
-	if name := path.Root("name"); by.Contains(name) {
-		resp.RequiresReplace = append(resp.RequiresReplace, name)
+	for _, name := range []string{"name", "name_prefix"} {
+		if by.Contains(path.Root(name)) {
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root(name))
+		}
 	}
 	if plan.moves(state) && (len(by) > 0 || r.planMove(ctx, plan, state, &resp.Diagnostics)) {
 		by, resp.RequiresReplace = append(by, path.Root("host")), append(resp.RequiresReplace, path.Root("host"))
@@ -158,10 +161,10 @@ func (r *virtualMachine) planChange(ctx context.Context, plan, state model, resp
 
 // checkOthers refuses storage that another machine of the configuration uses in a conflicting way.
 func (r *virtualMachine) checkOthers(plan model, diags *diag.Diagnostics) {
-	if plan.Name.IsUnknown() || diags.HasError() {
+	if plan.Name.IsUnknown() && plan.NamePrefix.ValueString() == "" || diags.HasError() {
 		return
 	}
-	by := "machine " + plan.Host.ValueString() + "/" + plan.Name.ValueString()
+	by := "machine " + plan.Host.ValueString() + "/" + cmp.Or(plan.Name.ValueString(), plan.NamePrefix.ValueString()+"*")
 	disks, filesystems := plan.disks(), plan.filesystems()
 	for _, key := range slices.Sorted(maps.Keys(filesystems)) {
 		for _, i := range filesystems[key].folder(diags).Images {

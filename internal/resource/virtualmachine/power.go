@@ -103,7 +103,7 @@ func (stateWhileItRuns) PlanModifyString(ctx context.Context, req planmodifier.S
 func (m model) power(state model) machine.Power {
 	return machine.Power{
 		On: m.Running.ValueBool(), Force: m.ForceStop.ValueBool(), Restart: m.AllowRestart.ValueBool(),
-		Autostart: !m.Autostart.Equal(state.Autostart),
+		Autostart: !m.Autostart.Equal(state.Autostart), Once: m.runsOnce() && state.Running.ValueBool(),
 	}
 }
 

@@ -32,6 +32,9 @@ func (m model) replacedBy(state model, was, is machineModel) (paths path.Paths) 
 	if !m.Name.Equal(state.Name) && !m.renames(state) {
 		paths = append(paths, path.Root("name"))
 	}
+	if m.hasOtherPrefix(state) {
+		paths = append(paths, path.Root("name_prefix"))
+	}
 	if otherMachine(was, is) {
 		paths = append(paths, path.Root("machine"))
 	}

@@ -70,27 +70,30 @@ func (r *virtualMachine) prepare(ctx context.Context, plan model, config tfsdk.C
 // as the domain exists; if the domain can't be started, it is undefined again.
 func (r *virtualMachine) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan model
-	ctx, cancel, _ := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
+	ctx, cancel, ok := r.BeginCreate(ctx, req, &plan, createTimeout, &resp.Diagnostics)
 	defer cancel()
-	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
-	if !ok || !r.checkHostDevices(ctx, plan, model{}, &resp.Diagnostics) {
+	if !ok || !r.reserveName(ctx, &plan, &resp.Diagnostics) {
 		return
 	}
-	name := plan.Host.ValueString() + "/" + plan.Name.ValueString()
-	if !r.Provider.ReserveName(name) {
-		resp.Diagnostics.AddAttributeError(path.Root("name"), "Two machines of one name",
-			fmt.Sprintf("Another resource of this configuration makes the machine %s. Give each its own name.", name))
-		return
+	if !r.create(ctx, plan, req, resp) {
+		r.Provider.ReleaseName(plan.Host.ValueString() + "/" + plan.Name.ValueString())
+	}
+}
+
+// create reports whether the machine is in the state.
+func (r *virtualMachine) create(ctx context.Context, plan model, req resource.CreateRequest, resp *resource.CreateResponse) bool {
+	want, mgr, ok := r.prepare(ctx, plan, req.Config, &resp.Diagnostics)
+	if !ok || !r.checkHostDevices(ctx, plan, model{}, &resp.Diagnostics) {
+		return false
 	}
 	uuid, runs, err := r.define(ctx, mgr, want)
 	if err != nil {
-		r.Provider.ReleaseName(name)
 		addError(&resp.Diagnostics, plan, "The machine could not be defined", err)
-		return
+		return false
 	}
 	plan.UUID = types.StringValue(uuid)
 	if err = plan.start(ctx, mgr, want, resp); err == nil {
-		return
+		return true
 	}
 	summary := "The machine could not be started"
 	switch {
@@ -104,12 +107,12 @@ func (r *virtualMachine) Create(ctx context.Context, req resource.CreateRequest,
 		if undo := mgr.RevertCreation(ctx, uuid); undo != nil {
 			addError(&resp.Diagnostics, plan, summary,
 				fmt.Errorf("%w\n\nLeft behind: the domain, because it could not be removed: %w", err, undo))
-			return
+			return true
 		}
 	}
 	resp.State.RemoveResource(ctx)
-	r.Provider.ReleaseName(name)
 	addError(&resp.Diagnostics, plan, summary, err)
+	return false
 }
 
 // define defines the machine, again while this apply destroys one of its name.
@@ -149,6 +152,9 @@ func (m *model) finalize(ctx context.Context, mgr machine.Manager, want domainxm
 		readPending(m, is)
 		readEndpoints(m, is)
 		m.warnOfPending(is.Pending, diags)
+		if m.WaitFor.IsNull() { // otherwise that has said it
+			m.warnOfProgram(is, diags)
+		}
 	}
 	err := mgr.Finish(ctx, m.UUID.ValueString(), want)
 	if errors.Is(err, machine.ErrTakenOver) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -77,6 +78,7 @@ func (m model) runConfig() guestinit.Config {
 		Version: guestinit.Version, Root: m.serialOf(run.root()), Environment: map[string]string{}, User: text("user"),
 		WorkingDirectory: text("working_directory"), StopSignal: text("stop_signal"), StopTimeout: int(run.number("stop_timeout")),
 		Hostname: cmp.Or(run.text("hostname"), hostnameOf(m.Name.ValueString())), Restart: run.text("restart"),
+		TTY: run.is("tty"), Timestamps: run.is("timestamps"),
 	}
 	entrypoint, command := textsOf(image["entrypoint"]), textsOf(image["command"])
 	if isSet(run["entrypoint"]) {
@@ -152,6 +154,15 @@ func checkRun(ctx context.Context, m model, diags *diag.Diagnostics) {
 		diags.AddAttributeWarning(runPath.AtName("stop_timeout"), "force_stop is shorter than stop_timeout",
 			fmt.Sprintf("force_stop forces the machine off after a minute, and stop_timeout gives its program %d seconds to shut down: "+
 				"unwritten data would be lost. Remove force_stop, or lower stop_timeout.", timeout))
+	}
+	if m.runsOnce() && (m.Autostart.ValueBool() || run.text("restart") == guestinit.RestartAlways) {
+		diags.AddAttributeError(runPath.AtName("once"), "A job that would run again",
+			"A program that runs once ends for good: the host would start it again (autostart), or its machine (restart = \"always\"). "+
+				"Remove these, or once.")
+	}
+	if run.is("tty") && run.is("timestamps") {
+		diags.AddAttributeError(runPath.AtName("timestamps"), "No time in front of a terminal's lines",
+			"With tty, the program writes to the console itself. Remove tty or timestamps.")
 	}
 	m.checkImageFor(fieldsOf(m.Machine).text("arch"), diags)
 	raw, err := m.Run.ToTerraformValue(ctx)
@@ -318,7 +329,8 @@ func (m model) runObject(c guestinit.Config) types.Object {
 		"environment": types.MapValueMust(types.StringType, environment), "environment_from": list(from), "user": tfvalue.OrNull(c.User),
 		"working_directory": tfvalue.OrNull(c.WorkingDirectory),
 		"stop_signal":       tfvalue.OrNull(c.StopSignal), "stop_timeout": timeout, "hostname": tfvalue.OrNull(c.Hostname),
-		"restart": tfvalue.OrNull(c.Restart),
+		"restart": tfvalue.OrNull(c.Restart), "tty": orNull(c.TTY), "timestamps": orNull(c.Timestamps),
+		"once": orNull(m.runsOnce()), // no host knows of it
 		"mounts": types.MapValueMust(types.ObjectType{AttrTypes: mountTypes},
 			mounts), "network": types.MapValueMust(types.ObjectType{AttrTypes: networkTypes}, networks),
 	})
@@ -331,8 +343,28 @@ func readExitCode(m *model, is domainxml.Machine) {
 	}
 }
 
-// warnOfProgram warns of a program that could not be started.
+// runsOnce reports whether the program is a job, which is not started again when it has ended.
+func (m model) runsOnce() bool { return fieldsOf(m.Run).is("once") }
+
+// orNull leaves out what is not the case.
+func orNull(is bool) types.Bool {
+	if !is {
+		return types.BoolNull()
+	}
+	return types.BoolValue(true)
+}
+
+// warnOfProgram warns of a program that could not be started, or has failed.
 func (m model) warnOfProgram(is domainxml.Machine, diags *diag.Diagnostics) {
+	if is.IsDone() && *is.ExitCode != 0 {
+		again := "An apply starts the machine again."
+		if m.runsOnce() {
+			again = "To run it again, replace the machine (-replace)."
+		}
+		diags.AddAttributeWarning(runPath, fmt.Sprintf("The program of machine %s has failed", m.Name.ValueString()),
+			fmt.Sprintf("Machine %s on host %s is off: its program has ended with the exit code %d%s. %s", m.Name.ValueString(),
+				m.Host.ValueString(), *is.ExitCode, machine.LastWords(is), again))
+	}
 	if is.RunError != "" {
 		diags.AddAttributeWarning(runPath, fmt.Sprintf("The program of machine %s was not started", m.Name.ValueString()),
 			fmt.Sprintf("Machine %s on host %s went off again, because: %s", m.Name.ValueString(), m.Host.ValueString(), is.RunError))

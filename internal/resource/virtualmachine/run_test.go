@@ -160,6 +160,8 @@ func TestRun_AllTakesEffectAtNextStart(t *testing.T) {
 		{"network": address("gateway", types.StringValue("10.0.0.1"))},
 		{"network": address("nameservers", listOf("10.0.0.2"))},
 		{"restart": types.StringValue("always")},
+		{"timestamps": types.BoolValue(true)},
+		{"tty": types.BoolValue(true)},
 	} {
 		run := maps.Clone(base)
 		maps.Copy(run, change)

@@ -90,6 +90,21 @@ func runAttributes() map[string]schema.Attribute {
 					"nameservers": list("Addresses of DNS servers."),
 				}},
 			},
+			"once": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Whether the program is a job: when it has ended by itself, the machine stays off, and counts as " +
+					"`running`. It runs again when the machine is replaced (`-replace`), or `running` is applied as false and then as " +
+					"true. A job that was stopped, or lost its power, is started by the next apply.",
+			},
+			"timestamps": schema.BoolAttribute{
+				Optional:            true,
+				MarkdownDescription: "Whether each line of output begins with its time (UTC).",
+			},
+			"tty": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Whether the program has the console as its terminal, for a shell in `virsh console`. Otherwise " +
+					"its output is a pipe, as in container engines, and its input is empty.",
+			},
 			"restart": text("Whether the program is started again after it has ended: `never` (default), `on-failure` (exit code other "+
 				"than 0) or `always`. Not after a shutdown.",
 				stringvalidator.OneOf(guestinit.RestartNever, guestinit.RestartOnFailure, guestinit.RestartAlways)),

@@ -7,9 +7,12 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
@@ -19,6 +22,7 @@ import (
 var (
 	// domainName excludes what libvirt refuses in names (a slash) and what an import id can't contain.
 	domainName = regexp.MustCompile(`^[^/\s]+$`)
+	validName  = stringvalidator.RegexMatches(domainName, "must not be empty and hold neither slashes nor white space")
 	notEmpty   = []validator.String{stringvalidator.LengthAtLeast(1)}
 )
 
@@ -26,7 +30,7 @@ func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, r
 	resp.Schema = schema.Schema{
 		Version: providerdata.WithURIs,
 		MarkdownDescription: "A virtual machine: a libvirt domain on one host. Its disks take the `volume` of a binding or of a disk.\n\n" +
-			"All attributes except `name` and `machine` (other than its `hotplug_ports`) are changed in place; changing those " +
+			"All attributes except `name`, `name_prefix` and `machine` (other than its `hotplug_ports`) are changed in place; changing those " +
 			"forces a new resource. In a running machine, disks on the buses `virtio`, `scsi` and `usb` are plugged and unplugged, " +
 			"unless it boots from them; media of CD-ROM drives are changed; memory and processors are changed up to their maximum. Other " +
 			"changes are written to the stored definition: a warning says that they take effect at the next start, or, with " +
@@ -44,13 +48,20 @@ func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, r
 					"machine, if its storage can be opened there: see `migration`.",
 			},
 			"name": schema.StringAttribute{
-				Required: true,
-				MarkdownDescription: "Name of the libvirt domain, unique on its host. Names that begin with `virtclaim-` are reserved. " +
-					"Another one renames a machine that is off, unless its firmware is UEFI: that one, and a running one, is replaced.",
+				Optional: true, Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				MarkdownDescription: "Name of the libvirt domain, unique on its host. Either this or `name_prefix`. Names that begin with " +
+					"`virtclaim-` are reserved. Another one renames a machine that is off, unless its firmware is UEFI: that one, and a " +
+					"running one, is replaced.",
 				Validators: []validator.String{
-					stringvalidator.RegexMatches(domainName, "must not be empty and hold neither slashes nor white space"),
-					stringvalidator.NoneOf(".", ".."),
+					validName, stringvalidator.NoneOf(".", ".."),
+					stringvalidator.ExactlyOneOf(path.MatchRoot("name"), path.MatchRoot("name_prefix")),
 				},
+			},
+			"name_prefix": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Prefix of a generated name. For machines that are replaced with `create_before_destroy`: the new " +
+					"one runs before the old one goes. A machine whose name begins with it keeps its name.",
+				Validators: []validator.String{validName, stringvalidator.LengthAtMost(longestPrefix)},
 			},
 			"running": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(true),
