@@ -1,3 +1,5 @@
+//go:build !guestinit
+
 package rootfs
 
 import (

@@ -34,24 +34,30 @@ func (f *FileSystem) sorted() []*node {
 	return slices.SortedFunc(maps.Keys(f.changed), func(a, b *node) int { return int(a.number) - int(b.number) })
 }
 
+// journal is where the journal is.
+func (f *FileSystem) journal() extent { return extent{Start: f.blocks.journal, Count: journalBlocks} }
+
 // journalNode is the inode of the journal.
-func (f *FileSystem) journalNode() *node {
+func journalNode(at extent) *node {
 	return &node{
-		number: journalNumber, mode: typeRegular | 0o600, links: 1, size: journalBlocks * blockSize,
-		extents: []extent{{Start: f.blocks.journal, Count: journalBlocks}},
+		number: journalNumber, mode: typeRegular | 0o600, links: 1, size: int64(at.Count) * blockSize, extents: []extent{at},
 	}
 }
 
-// renderJournal sets the journal, which is empty (https://www.kernel.org/doc/html/latest/filesystems/ext4/journal.html).
-func (f *FileSystem) renderJournal() {
+// journalHead is the first block of an empty journal (https://www.kernel.org/doc/html/latest/filesystems/ext4/journal.html).
+func journalHead(id [16]byte, length uint32) []byte {
 	b := make([]byte, blockSize)
-	for at, v := range map[int]uint32{0x0: 0xc03b3998, 0x4: 4, 0xc: blockSize, 0x10: journalBlocks, 0x14: 1, 0x18: 1, 0x40: 1} {
+	for at, v := range map[int]uint32{0x0: 0xc03b3998, 0x4: 4, 0xc: blockSize, 0x10: length, 0x14: 1, 0x18: 1, 0x40: 1} {
 		binary.BigEndian.PutUint32(b[at:], v)
 	}
-	copy(b[0x30:], f.id[:])
-	f.meta.set(f.blocks.journal, b)
+	copy(b[0x30:], id[:])
+	return b
+}
+
+func (f *FileSystem) renderJournal() {
+	f.meta.set(f.blocks.journal, journalHead(f.id, journalBlocks))
 	block, offset := f.blocks.place(journalNumber)
-	copy(f.meta.at(block)[offset:], f.journalNode().inode())
+	copy(f.meta.at(block)[offset:], journalNode(f.journal()).inode())
 }
 
 // renderGroups sets the bitmaps, descriptors and superblocks
@@ -76,10 +82,11 @@ func (f *FileSystem) renderGroups() {
 		f.meta.set(inodeBitmaps+group, inodes)
 		b, i := groupBlocks-count(used), groupInodes-count(numbers)
 		freeBlocks, freeInodes = freeBlocks+b, freeInodes+i
-		descriptors = append(descriptors, f.descriptor(group, b, i, highest)...)
+		places := [3]uint32{blockBitmaps + group, inodeBitmaps + group, f.blocks.tables[group]}
+		descriptors = append(descriptors, descriptor(f.id, group, places, b, i, int(f.inodes.directories[group]), highest)...)
 	}
 	f.meta.set(1, descriptors)
-	super := f.superblock(freeBlocks, freeInodes)
+	super := superblock(f.id, blocks, freeBlocks, freeInodes, f.journal())
 	f.meta.set(0, padded(append(make([]byte, 1024), super...)))
 	if f.layer > 1 {
 		return // the copies are for a superblock that is lost, and the counts are not needed then
@@ -109,22 +116,23 @@ func count(words []uint64) (n int) {
 	return n
 }
 
-func (f *FileSystem) descriptor(group uint32, freeBlocks, freeInodes, highest int) []byte {
+// descriptor is that of a group with its two bitmaps and its inodes at these places.
+func descriptor(id [16]byte, group uint32, places [3]uint32, freeBlocks, freeInodes, directories, highest int) []byte {
 	flags := uint16(4) // all that is beyond the highest inode is zeros
 	if highest == 0 {
 		flags |= 1 // no bitmap of inodes
 	}
 	b := make([]byte, 0, descriptorSize)
-	for _, v := range []uint32{blockBitmaps + group, inodeBitmaps + group, f.blocks.tables[group]} {
+	for _, v := range places {
 		b = le.AppendUint32(b, v)
 	}
 	for _, v := range []uint16{
-		uint16(freeBlocks), uint16(freeInodes), f.inodes.directories[group], flags, 0, 0, 0, 0,
+		uint16(freeBlocks), uint16(freeInodes), uint16(directories), flags, 0, 0, 0, 0,
 		uint16(groupInodes - highest),
 	} {
 		b = le.AppendUint16(b, v)
 	}
-	sum := crc16(crc16(crc16(0xffff, f.id[:]), le.AppendUint32(nil, group)), b)
+	sum := crc16(crc16(crc16(0xffff, id[:]), le.AppendUint32(nil, group)), b)
 	return le.AppendUint16(b, sum)
 }
 
@@ -144,10 +152,11 @@ func crc16(sum uint16, b []byte) uint16 {
 }
 
 // superblock is the superblock, of 1 KiB (https://www.kernel.org/doc/html/latest/filesystems/ext4/super.html).
-func (f *FileSystem) superblock(freeBlocks, freeInodes int) []byte {
+func superblock(id [16]byte, length uint32, freeBlocks, freeInodes int, journal extent) []byte {
+	count := (length + groupBlocks - 1) / groupBlocks
 	b := make([]byte, 1024)
 	for at, v := range map[int]uint32{
-		0x0: groups * groupInodes, 0x4: blocks, 0xc: uint32(freeBlocks), 0x10: uint32(freeInodes),
+		0x0: count * groupInodes, 0x4: length, 0xc: uint32(freeBlocks), 0x10: uint32(freeInodes),
 		0x18: 2, 0x1c: 2, // blocks of 1<<10<<2 bytes
 		0x20: groupBlocks, 0x24: groupBlocks, 0x28: groupInodes,
 		0x4c: 1, 0x54: firstNumber,
@@ -155,18 +164,18 @@ func (f *FileSystem) superblock(freeBlocks, freeInodes int) []byte {
 		0x60:  0x2 | 0x40 | 0x200,                   // types in directories, extents, metadata anywhere
 		0x64:  0x1 | 0x2 | 0x8 | 0x10 | 0x20 | 0x40, // few superblocks, large and huge files, checksums, many subfolders, large inodes
 		0xe0:  journalNumber,
-		0x14c: uint32(f.journalNode().size), // behind the copy of its extents
-		0x160: 1,                            // hashes of signed characters
+		0x14c: uint32(journalNode(journal).size), // behind the copy of its extents
+		0x160: 1,                                 // hashes of signed characters
 	} {
 		le.PutUint32(b[at:], v)
 	}
 	for at, v := range map[int]uint16{0x36: 0xffff, 0x38: 0xef53, 0x3a: 1, 0x3c: 1, 0x58: inodeSize, 0x15c: 32, 0x15e: 32} {
 		le.PutUint16(b[at:], v)
 	}
-	copy(b[0x68:], f.id[:])
-	copy(b[0xec:], f.id[:])
+	copy(b[0x68:], id[:])
+	copy(b[0xec:], id[:])
 	b[0xfc], b[0xfd] = 1, 1 // half MD4; the copy of the journal's inode is there
-	copy(b[0x10c:], f.journalNode().content())
-	b[0x174] = uint8(bits.Len32(groups - 1)) // all groups share the places of their metadata
+	copy(b[0x10c:], journalNode(journal).content())
+	b[0x174] = uint8(bits.Len32(groups - 1)) // so many groups share the places of their metadata
 	return b
 }

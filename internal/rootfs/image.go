@@ -1,7 +1,6 @@
 package rootfs
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -21,7 +20,8 @@ const (
 
 	backingFormatExtension = 0xe2792aca
 	changesExtension       = 0x76634c79 // the place, length and SHA-256 of the changes
-	changesLength          = 16 + sha256.Size
+	digestSize             = 32
+	changesLength          = 16 + digestSize
 )
 
 // image is a qcow2 image that is written in one go, but for its first cluster.
@@ -55,7 +55,7 @@ func (i *image) append(b []byte) (at uint64, err error) {
 }
 
 // finish writes the tables, and then the changes, which are outside of all clusters. It returns the first cluster.
-func (i *image) finish(backing string, changes []byte) (head []byte, err error) {
+func (i *image) finish(backing string, changes []byte, digest [digestSize]byte) (head []byte, err error) {
 	level1 := make([]byte, clusterSize)
 	for n := range clusters / tableEntries {
 		part := i.offsets[n*tableEntries : (n+1)*tableEntries]
@@ -82,7 +82,7 @@ func (i *image) finish(backing string, changes []byte) (head []byte, err error) 
 	}
 	h := header{
 		tables: tables, refcountTable: refcountTable, backing: backing, changes: at, length: uint64(len(changes)),
-		digest: sha256.Sum256(changes),
+		digest: digest,
 	}
 	return h.encode()
 }
@@ -135,7 +135,7 @@ type header struct {
 	tables, refcountTable uint64
 	backing               string
 	changes, length       uint64
-	digest                [sha256.Size]byte
+	digest                [digestSize]byte
 }
 
 func (h header) encode() ([]byte, error) {

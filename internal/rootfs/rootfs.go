@@ -5,12 +5,7 @@
 // have the same size and geometry for the same reason; a guest grows its own, in an image of its own over these.
 package rootfs
 
-import (
-	"archive/tar"
-	"errors"
-	"fmt"
-	"io"
-)
+import "fmt"
 
 // Size is the size of each file system, in bytes, whose group descriptors fill one block. Images with more content are refused.
 const Size = 16 << 30
@@ -50,39 +45,6 @@ func New(id [16]byte) *FileSystem {
 	f.changed[f.root] = true
 	f.inodes.directories[0] = 1
 	return f
-}
-
-// Apply applies one more layer, a tar archive, and writes what it changes as a qcow2 image over backing, the name of the image of the layer
-// below in the same folder; empty for the lowest layer. The image begins with head, and out gets all that is behind. An error that is not
-// one of layer or out is that of the first entry which can't be represented, or isn't allowed. The file system is unusable after any error.
-func (f *FileSystem) Apply(layer io.Reader, out io.Writer, backing string) (head []byte, err error) {
-	if f.failed != nil {
-		return nil, f.failed
-	}
-	defer func() {
-		if f.failed = err; err != nil {
-			head = nil
-		}
-	}()
-	if (backing == "") != (f.layer == 0) {
-		return nil, errors.New("the lowest layer, and only that, has no backing image")
-	}
-	f.layer++
-	f.out = newImage(out)
-	f.blocks.align()
-	if err := f.replay(tar.NewReader(layer)); err != nil {
-		return nil, err
-	}
-	if err := f.commit(); err != nil {
-		return nil, err
-	}
-	changes, err := f.encode()
-	if err != nil {
-		return nil, err
-	}
-	clear(f.changed)
-	f.removed = nil
-	return f.out.finish(backing, changes)
 }
 
 // errFull is the error of content that is too large.
