@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/netip"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,8 +21,9 @@ import (
 // to QEMU, which takes them for the end of a value.
 const ConfigEntry = "opt/io.virtclaim/run"
 
-// Version of the configuration. A provider and an init of other versions don't understand each other.
-const Version = 1
+// Version is the newest version of the configuration. A configuration has the first one that knows all of it, so that an older init, which
+// refuses newer ones, still reads what it knows.
+const Version = 2
 
 // maxConfig is a limit in bytes below that of Linux for one argument of QEMU, which has the configuration in base64.
 const maxConfig = 64 << 10
@@ -53,7 +55,11 @@ type Mount struct {
 	Disk     string `json:"disk"` // serial number
 	Path     string `json:"path"`
 	ReadOnly bool   `json:"read_only,omitempty"`
+	Format   string `json:"format,omitempty"` // FormatExt4, if a blank disk is to be formatted
 }
+
+// FormatExt4 is the file system that blank disks get.
+const FormatExt4 = "ext4"
 
 // Interface is a network interface. Without addresses it uses DHCP.
 type Interface struct {
@@ -61,6 +67,7 @@ type Interface struct {
 	Addresses   []string `json:"addresses,omitempty"` // with the length of the network's prefix: 10.0.0.5/24
 	Gateway     string   `json:"gateway,omitempty"`
 	Nameservers []string `json:"nameservers,omitempty"`
+	Search      []string `json:"search,omitempty"` // domains of names without one
 }
 
 // When a program that ended is started again. One that was stopped is not.
@@ -73,9 +80,18 @@ const (
 // ErrVersion is a configuration of another version than this program's.
 var ErrVersion = errors.New("the configuration has another version")
 
+// firstVersion is the first version that knows all that is configured.
+func (c Config) firstVersion() int {
+	if slices.ContainsFunc(c.Mounts, func(m Mount) bool { return m.Format != "" }) ||
+		slices.ContainsFunc(c.Interfaces, func(i Interface) bool { return len(i.Search) > 0 }) {
+		return 2
+	}
+	return 1
+}
+
 // Encode checks the configuration and sets its version.
 func (c Config) Encode() ([]byte, error) {
-	c.Version = Version
+	c.Version = c.firstVersion()
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -121,7 +137,7 @@ func checkVersion(version int) error {
 		return fmt.Errorf("%w: the provider is newer (version %d) than the initial RAM disk (%d). Replace the virtclaim_kernel",
 			ErrVersion, version, Version)
 	}
-	if version != Version {
+	if version < 1 {
 		return fmt.Errorf("%w: the initial RAM disk is newer (version %d) than the provider (%d). Replace the virtclaim_kernel",
 			ErrVersion, Version, version)
 	}
@@ -207,6 +223,12 @@ func (c Config) checkMounts() error {
 		if top := strings.SplitN(mount.Path, "/", 3)[1]; top == "proc" || top == "sys" || top == "dev" {
 			return fmt.Errorf("mounts: path %q: /%s is the kernel's", mount.Path, top)
 		}
+		if mount.Format != "" && mount.Format != FormatExt4 {
+			return fmt.Errorf("mounts: %s: format: %q must be %s", mount.Path, mount.Format, FormatExt4)
+		}
+		if mount.Format != "" && mount.ReadOnly {
+			return fmt.Errorf("mounts: %s: a disk that is formatted can't be read-only: remove format or read_only", mount.Path)
+		}
 		if seen[mount.Path] {
 			return fmt.Errorf("mounts: path %q is there twice", mount.Path)
 		}
@@ -257,6 +279,11 @@ func (i Interface) checkAddresses() error {
 	for _, server := range i.Nameservers {
 		if _, err := netip.ParseAddr(server); err != nil {
 			return fmt.Errorf("nameservers: %w", err)
+		}
+	}
+	for _, domain := range i.Search {
+		if domain == "" || checkHostname(domain) != nil {
+			return fmt.Errorf("search: %q is no domain", domain)
 		}
 	}
 	return nil

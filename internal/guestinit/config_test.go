@@ -13,8 +13,8 @@ func TestConfig_EncodeDecode(t *testing.T) {
 	c := Config{
 		Root: "root", Arguments: []string{"nginx", "-g", "daemon off;"}, Environment: map[string]string{"A": "b=c"}, User: "101:101",
 		WorkingDirectory: "/srv", StopSignal: "SIGQUIT", StopTimeout: 3, Hostname: "web", Restart: RestartOnFailure,
-		Mounts:     []Mount{{Disk: "data", Path: "/data", ReadOnly: true}},
-		Interfaces: []Interface{{MAC: "52:54:00:00:00:01", Addresses: []string{"10.0.0.5/24", "fd00::5/64"}, Gateway: "10.0.0.1", Nameservers: []string{"::1"}}},
+		Mounts:     []Mount{{Disk: "data", Path: "/data", ReadOnly: true}, {Disk: "blank", Path: "/blank", Format: FormatExt4}},
+		Interfaces: []Interface{{MAC: "52:54:00:00:00:01", Addresses: []string{"10.0.0.5/24", "fd00::5/64"}, Gateway: "10.0.0.1", Nameservers: []string{"::1"}, Search: []string{"example.org"}}},
 	}
 	text, err := c.Encode()
 	if err != nil {
@@ -43,9 +43,31 @@ func TestConfig_EncodeRefusesMoreThanQEMUTakes(t *testing.T) {
 
 // Another version says so, even if it has what this one does not know.
 func TestDecode_OtherVersion(t *testing.T) {
-	for _, text := range []string{`{"version": 2, "root": ["a", "b"], "new": true}`, `{}`} {
+	for _, text := range []string{`{"version": 3, "root": ["a", "b"], "new": true}`, `{}`} {
 		if _, err := decodeJSON(text); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "Replace the virtclaim_kernel") {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A configuration that an older init knows has its version.
+func TestConfig_FirstVersion(t *testing.T) {
+	for want, c := range map[int][]Config{
+		1: {{}, {Mounts: []Mount{{Disk: "a", Path: "/a", ReadOnly: true}}}},
+		2: {
+			{Mounts: []Mount{{Disk: "a", Path: "/a", Format: FormatExt4}}},
+			{Interfaces: []Interface{{MAC: "52:54:00:00:00:01", Search: []string{"example.org"}}}},
+		},
+	} {
+		for _, c := range c {
+			c.Root, c.Arguments = "root", []string{"a"}
+			text, err := c.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := Decode(text); err != nil || got.Version != want {
+				t.Errorf("%+v has version %d: %v", c, got.Version, err)
+			}
 		}
 	}
 }
@@ -65,20 +87,25 @@ func TestDecode_Refuses(t *testing.T) {
 
 func TestConfig_Check(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"":                  func(*Config) {},
-		"root":              func(c *Config) { c.Root = "" },
-		"arguments":         func(c *Config) { c.Arguments = []string{""} },
-		"NUL":               func(c *Config) { c.Arguments = []string{"a\x00"} },
-		"environment":       func(c *Config) { c.Environment = map[string]string{"A=B": ""} },
-		"working_directory": func(c *Config) { c.WorkingDirectory = "srv" },
-		"stop_signal":       func(c *Config) { c.StopSignal = "SIGNOTHING" },
-		"stop_timeout":      func(c *Config) { c.StopTimeout = -1 },
-		"restart":           func(c *Config) { c.Restart = "sometimes" },
-		"hostname":          func(c *Config) { c.Hostname = "a b" },
-		"begin with /":      func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "data"}} },
-		"superfluous":       func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "/a/../b"}} },
-		"path \"/a\"":       func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "/a"}, {Disk: "b", Path: "/a"}} },
-		"the kernel's":      func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "/proc/data"}} },
+		"":                             func(*Config) {},
+		"root":                         func(c *Config) { c.Root = "" },
+		"arguments":                    func(c *Config) { c.Arguments = []string{""} },
+		"NUL":                          func(c *Config) { c.Arguments = []string{"a\x00"} },
+		"environment":                  func(c *Config) { c.Environment = map[string]string{"A=B": ""} },
+		"working_directory":            func(c *Config) { c.WorkingDirectory = "srv" },
+		"stop_signal":                  func(c *Config) { c.StopSignal = "SIGNOTHING" },
+		"stop_timeout":                 func(c *Config) { c.StopTimeout = -1 },
+		"restart":                      func(c *Config) { c.Restart = "sometimes" },
+		"hostname":                     func(c *Config) { c.Hostname = "a b" },
+		"begin with /":                 func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "data"}} },
+		"superfluous":                  func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "/a/../b"}} },
+		"path \"/a\"":                  func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "/a"}, {Disk: "b", Path: "/a"}} },
+		"the kernel's":                 func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "/proc/data"}} },
+		"format: \"xfs\" must be ext4": func(c *Config) { c.Mounts = []Mount{{Disk: "a", Path: "/a", Format: "xfs"}} },
+		"remove format or read_only": func(c *Config) {
+			c.Mounts = []Mount{{Disk: "a", Path: "/a", Format: FormatExt4, ReadOnly: true}}
+		},
+		"search": func(c *Config) { c.Interfaces = []Interface{{MAC: "52:54:00:00:00:01", Search: []string{"a b"}}} },
 		"another version": func(c *Config) {
 			c.Interfaces = []Interface{{MAC: "52:54:00:00:00:01", Addresses: []string{"10.0.0.1/24"}, Gateway: "fe80::1"}}
 		},

@@ -16,7 +16,7 @@ import (
 // probeSize is how much of a disk tells its file system.
 const probeSize = 2048
 
-var errNoFileSystem = errors.New("the disk has no file system that is known here: format it with ext4, xfs or vfat first")
+var errNoFileSystem = errors.New("the disk has no file system that is known here (ext4, xfs or vfat): if it is blank, set format = \"ext4\"")
 
 // probeFileSystem tells a file system by the beginning of its disk.
 func probeFileSystem(head []byte) (string, error) {
@@ -24,6 +24,8 @@ func probeFileSystem(head []byte) (string, error) {
 		return len(head) >= offset+len(magic) && bytes.Equal(head[offset:offset+len(magic)], []byte(magic))
 	}
 	switch {
+	case has(0, formattingMark):
+		return "", errNoFileSystem // even if it looks like one
 	case has(0, "XFSB"):
 		return "xfs", nil
 	case has(1080, "\x53\xef"): // also ext2 and ext3, which ext4 mounts
@@ -48,8 +50,8 @@ func fileSystemOf(device string) (string, error) {
 	return probeFileSystem(head[:read])
 }
 
-// growToDisk enlarges a mounted ext4 to its disk.
-func growToDisk(device, folder string) error {
+// growToDisk enlarges an ext4 to its disk. It is mounted on folder, which the program sees as path.
+func growToDisk(device, folder, path string) error {
 	size, err := sizeOf(device)
 	if err != nil {
 		return err
@@ -65,7 +67,7 @@ func growToDisk(device, folder string) error {
 		return fmt.Errorf("measure the file system: %w", err)
 	}
 	if after.Blocks > before.Blocks {
-		say("the root file system has grown from %d to %d MiB", mebibytes(&before), mebibytes(&after))
+		say("the file system on %s has grown from %d to %d MiB", path, mebibytes(&before), mebibytes(&after))
 	}
 	return nil
 }

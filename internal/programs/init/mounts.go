@@ -90,7 +90,7 @@ func (m *machine) mountRoot(ctx context.Context) error {
 	if err := writeStatus(device, guestinit.Status{State: guestinit.Running}); err != nil {
 		return err
 	}
-	if err := growToDisk(device, sysroot); err != nil {
+	if err := growToDisk(device, sysroot, "/"); err != nil {
 		say("%v", err)
 	}
 	return nil
@@ -102,6 +102,9 @@ func (m *machine) mountDisk(ctx context.Context, mount guestinit.Mount) error {
 		return err
 	}
 	kind, err := fileSystemOf(device)
+	if mount.Format != "" && errors.Is(err, errNoFileSystem) {
+		kind, err = mount.Format, formatDisk(device, mount.Path)
+	}
 	if err != nil {
 		return err
 	}
@@ -110,7 +113,15 @@ func (m *machine) mountDisk(ctx context.Context, mount guestinit.Mount) error {
 	if mount.ReadOnly {
 		fs.flags = unix.MS_RDONLY
 	}
-	return m.mount(device, fs)
+	if err := m.mount(device, fs); err != nil {
+		return err
+	}
+	if kind == "ext4" && !mount.ReadOnly {
+		if err := growToDisk(device, m.mounted[len(m.mounted)-1], mount.Path); err != nil {
+			say("the disk %q on %s: %v", mount.Disk, mount.Path, err)
+		}
+	}
+	return nil
 }
 
 func (m *machine) mount(source string, fs fileSystem) error {

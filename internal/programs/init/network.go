@@ -64,7 +64,7 @@ func (m *machine) configureLink(ctx context.Context, link netlink.Link, to *reso
 	if err := setAddresses(link, i); err != nil {
 		return err
 	}
-	return to.set(attributes.Name, i.Nameservers, nil)
+	return to.set(attributes.Name, i.Nameservers, i.Search)
 }
 
 func interfaceOf(configured []guestinit.Interface, mac net.HardwareAddr) (guestinit.Interface, bool) {

@@ -18,6 +18,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/machine"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 var runGroup = attributeGroup{attributes: runAttributes, intent: runIntent, read: readRun, check: checkRun}
@@ -96,9 +97,10 @@ func (m model) runConfig() guestinit.Config {
 	for _, key := range textsOf(run["environment_from"]) {
 		c.EnvironmentDisks = append(c.EnvironmentDisks, m.serialOf(key))
 	}
-	for key, of := range elementsOf(run["mounts"]) {
+	for key, value := range elementsOf(run["mounts"]) {
+		of := fieldsOf(value)
 		c.Mounts = append(c.Mounts,
-			guestinit.Mount{Disk: m.serialOf(key), Path: fieldsOf(of).text("path"), ReadOnly: fieldsOf(of).is("read_only")})
+			guestinit.Mount{Disk: m.serialOf(key), Path: of.text("path"), ReadOnly: of.is("read_only"), Format: of.text("format")})
 	}
 	slices.SortFunc(c.Mounts, func(a, b guestinit.Mount) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Disk, b.Disk))
@@ -108,6 +110,7 @@ func (m model) runConfig() guestinit.Config {
 		c.Interfaces = append(c.Interfaces, guestinit.Interface{
 			MAC:       strings.ToLower(fieldsOf(m.Interfaces.Elements()[key]).text("mac")),
 			Addresses: textsOf(of["addresses"]), Gateway: of.text("gateway"), Nameservers: textsOf(of["nameservers"]),
+			Search: textsOf(of["search"]),
 		})
 	}
 	return c
@@ -242,6 +245,7 @@ func (m model) checkRunDisks(run fields, diags *diag.Diagnostics) {
 			diags.AddAttributeError(diskPath(key).AtName("read_only"), "The root disk is read-only",
 				fmt.Sprintf("The program of run has its files on the disk %q. Remove read_only.", key))
 		}
+		checkFormat(key, fieldsOf(elementsOf(run["mounts"])[key]), disk, diags)
 		serial := m.serialOf(key)
 		if len(serial) > maxSerial {
 			diags.AddAttributeError(diskPath(key).AtName("serial"), "No serial number", fmt.Sprintf("The guest finds the disk %q by its "+
@@ -254,6 +258,26 @@ func (m model) checkRunDisks(run fields, diags *diag.Diagnostics) {
 		}
 		serials[serial] = key
 	}
+}
+
+// checkFormat refuses to format a disk that can't be written to, and one that other machines might format at the same time.
+func checkFormat(key string, mount, disk fields, diags *diag.Diagnostics) {
+	if mount.text("format") == "" {
+		return
+	}
+	at := runPath.AtName("mounts").AtMapKey(key).AtName("format")
+	if mount.is("read_only") || disk.is("read_only") {
+		diags.AddAttributeError(at, "The disk is read-only",
+			fmt.Sprintf("The guest can't format the disk %q, because it is read-only. Remove format or read_only.", key))
+	}
+	object, _ := disk["volume"].(types.Object)
+	v, known, _ := tfvalue.VolumeFrom(object) // checkDisks reports its errors
+	if !known || len(v.Images) == 0 || slices.Contains([]volume.AccessMode{"", volume.WriteExclusive}, v.Images[0].AccessMode) {
+		return
+	}
+	diags.AddAttributeError(at, "The volume is not the machine's own", fmt.Sprintf("The volume of the disk %q has the access mode %s: "+
+		"other machines might use it while it is formatted. Remove format, or bind the volume %s.", key, v.Images[0].AccessMode,
+		volume.WriteExclusive))
 }
 
 // readRun keeps the configured attributes as long as they result in what the domain has. It comes after disks and interfaces.
@@ -305,8 +329,9 @@ func (m model) runObject(c guestinit.Config) types.Object {
 		environment[name] = types.StringValue(value)
 	}
 	for _, of := range c.Mounts {
-		mounts[key(of.Disk)] = types.ObjectValueMust(mountTypes,
-			map[string]attr.Value{"path": types.StringValue(of.Path), "read_only": types.BoolValue(of.ReadOnly)})
+		mounts[key(of.Disk)] = types.ObjectValueMust(mountTypes, map[string]attr.Value{
+			"path": types.StringValue(of.Path), "read_only": types.BoolValue(of.ReadOnly), "format": tfvalue.OrNull(of.Format),
+		})
 	}
 	for _, i := range c.Interfaces {
 		name := i.MAC
@@ -317,6 +342,7 @@ func (m model) runObject(c guestinit.Config) types.Object {
 		}
 		networks[name] = types.ObjectValueMust(networkTypes, map[string]attr.Value{
 			"addresses": list(i.Addresses), "gateway": tfvalue.OrNull(i.Gateway), "nameservers": list(i.Nameservers),
+			"search": list(i.Search),
 		})
 	}
 	timeout := types.Int64Null()

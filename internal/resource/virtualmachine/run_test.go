@@ -15,6 +15,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/domainxml"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/guestinit"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
 func listOf(all ...string) attr.Value {
@@ -56,6 +57,14 @@ func mounted(t *testing.T, at map[string]string, readOnly bool) attr.Value {
 		all[key] = filled(t, mountTypes, map[string]attr.Value{"path": types.StringValue(path), "read_only": types.BoolValue(readOnly)})
 	}
 	return types.MapValueMust(types.ObjectType{AttrTypes: mountTypes}, all)
+}
+
+// formatted is a mount whose disk is formatted.
+func formatted(t *testing.T, key string, readOnly bool) attr.Value {
+	t.Helper()
+	return types.MapValueMust(types.ObjectType{AttrTypes: mountTypes}, map[string]attr.Value{key: filled(t, mountTypes, map[string]attr.Value{
+		"path": types.StringValue("/data"), "read_only": types.BoolValue(readOnly), "format": types.StringValue("ext4"),
+	})})
 }
 
 func networked(t *testing.T, with map[string]attr.Value) attr.Value {
@@ -156,9 +165,11 @@ func TestRun_AllTakesEffectAtNextStart(t *testing.T) {
 		{"hostname": types.StringValue("h")},
 		{"mounts": mounted(t, map[string]string{"data": "/other"}, false)},
 		{"mounts": mounted(t, map[string]string{"data": "/data"}, true)},
+		{"mounts": formatted(t, "data", false)},
 		{"network": networked(t, map[string]attr.Value{"addresses": listOf("10.0.0.6/24")})},
 		{"network": address("gateway", types.StringValue("10.0.0.1"))},
 		{"network": address("nameservers", listOf("10.0.0.2"))},
+		{"network": address("search", listOf("example.org"))},
 		{"restart": types.StringValue("always")},
 		{"timestamps": types.BoolValue(true)},
 		{"tty": types.BoolValue(true)},
@@ -228,6 +239,15 @@ func TestRun_Refused(t *testing.T) {
 		`has no disk "nfs"`: func(m *model) {
 			m.Run = filled(t, runTypes, image(map[string]attr.Value{"mounts": mounted(t, map[string]string{"nfs": "/d"}, false)}))
 		},
+		"Remove format or read_only": func(m *model) {
+			m.Run = filled(t, runTypes, image(map[string]attr.Value{"mounts": formatted(t, "data", true)}))
+		},
+		"access mode write-shared": func(m *model) {
+			m.Run = filled(t, runTypes, image(map[string]attr.Value{"mounts": formatted(t, "root", false)}))
+			m.Disks = disksWith(t, map[string]attr.Value{"volume": tfvalue.VolumeObject(volume.Volume{Images: []volume.Image{{
+				Type: "block", Name: "/dev/a", AccessMode: volume.WriteShared,
+			}}}, tfvalue.Unknowns{})})
+		},
 		`has no disk "secret"`: func(m *model) {
 			m.Run = filled(t, runTypes, image(map[string]attr.Value{"environment_from": listOf("secret")}))
 		},
@@ -270,22 +290,16 @@ func TestRun_ReadsWhatTheDomainHas(t *testing.T) {
 		"entrypoint": listOf("/a", "b"), "environment": mapOf(map[string]string{"A": "a"}), "user": types.StringValue("7"), "root": types.StringValue("data"),
 		"environment_from": listOf("more"),
 		"mounts":           mounted(t, map[string]string{"more": "/more", "root": "/root"}, false),
-		"network":          networked(t, map[string]attr.Value{"addresses": listOf("10.0.0.5/24"), "nameservers": listOf("10.0.0.2")}),
+		"network":          networked(t, map[string]attr.Value{"addresses": listOf("10.0.0.5/24"), "nameservers": listOf("10.0.0.2"), "search": listOf("a.org")}),
 		"restart":          types.StringValue("always"), "hostname": types.StringValue("www"), "stop_timeout": types.Int64Value(5),
 	}
 	m := runner(t, run)
-	text, err := m.runConfig().Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	imported := runner(t, nil)
-	imported.Run = types.ObjectNull(runTypes)
-	readRun(&imported, domainxml.Machine{Run: string(text)})
-	if diff := cmp.Diff(m.Run, imported.Run); diff != "" {
-		t.Errorf("-configured +imported:\n%s", diff)
-	}
+	readsBack(t, m)
+	run["mounts"] = formatted(t, "more", false)
+	readsBack(t, runner(t, run))
 	kept := runner(t, map[string]attr.Value{"image": nginx(t)})
-	if text, err = kept.runConfig().Encode(); err != nil {
+	text, err := kept.runConfig().Encode()
+	if err != nil {
 		t.Fatal(err)
 	}
 	before := kept.Run
@@ -297,6 +311,20 @@ func TestRun_ReadsWhatTheDomainHas(t *testing.T) {
 	}
 	if readRun(&kept, domainxml.Machine{}); !kept.Run.IsNull() {
 		t.Errorf("it was removed, and is %s", kept.Run)
+	}
+}
+
+func readsBack(t *testing.T, m model) {
+	t.Helper()
+	text, err := m.runConfig().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	imported := runner(t, nil)
+	imported.Run = types.ObjectNull(runTypes)
+	readRun(&imported, domainxml.Machine{Run: string(text)})
+	if diff := cmp.Diff(m.Run, imported.Run); diff != "" {
+		t.Errorf("-configured +imported:\n%s", diff)
 	}
 }
 

@@ -67,13 +67,17 @@ func runAttributes() map[string]schema.Attribute {
 			"mounts": schema.MapNestedAttribute{
 				Optional: true,
 				MarkdownDescription: "File systems of other disks, by their keys in `disks`: ext4, xfs or vfat, without a partition " +
-					"table. Blank disks are not formatted.",
+					"table. An ext4 that is not mounted read-only grows with its disk, at the next start.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"path": schema.StringAttribute{
 						Required: true, MarkdownDescription: "Folder to mount it on, which is created if it is missing.",
 						Validators: []validator.String{tfvalue.AbsolutePath()},
 					},
 					"read_only": schema.BoolAttribute{Optional: true, MarkdownDescription: "Whether it is mounted read-only."},
+					"format": text("File system that the disk gets at the machine's start if it is blank: `ext4`. Its root "+
+						"directory has owner and mode of the folder in the image. A disk that begins or ends with anything but "+
+						"zeros is never formatted. Needs a volume with the access mode `write-exclusive`.",
+						stringvalidator.OneOf(guestinit.FormatExt4)),
 				}},
 			},
 			"network": schema.MapNestedAttribute{
@@ -88,6 +92,7 @@ func runAttributes() map[string]schema.Attribute {
 					},
 					"gateway":     text("Address of the router."),
 					"nameservers": list("Addresses of DNS servers."),
+					"search":      list("Domains in which names without a domain are looked up."),
 				}},
 			},
 			"once": schema.BoolAttribute{
