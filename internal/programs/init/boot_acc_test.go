@@ -7,12 +7,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -227,6 +230,7 @@ func TestAccInit_Image(t *testing.T) {
 			Mounts:      []guestinit.Mount{{Disk: "data", Path: "/var/lib/data", ReadOnly: true}},
 			Interfaces: []guestinit.Interface{{
 				MAC: "52:54:00:00:00:01", Addresses: []string{"10.0.2.77/24", "fd00::77/64"}, Gateway: "10.0.2.2", Nameservers: []string{"10.0.2.3"},
+				Search: []string{"example.org"},
 			}},
 		},
 		files: map[string]string{
@@ -242,11 +246,84 @@ func TestAccInit_Image(t *testing.T) {
 	if r.UID != 101 || r.GID != 102 || !slices.Equal(r.Groups, []int{4}) || !slices.Contains(r.Variables, "HOME=/home/web") || len(r.Failures) > 0 {
 		t.Errorf("the program saw %+v", r)
 	}
-	if r.Files["/etc/resolv.conf"] != "nameserver 10.0.2.3\n" || r.Files["/var/lib/data/greeting"] != "hello" {
+	if r.Files["/etc/resolv.conf"] != resolvFile([]string{"10.0.2.3"}, []string{"example.org"}) || r.Files["/var/lib/data/greeting"] != "hello" {
 		t.Errorf("the files are %q", r.Files)
 	}
 	if !slices.Contains(r.Addresses, "10.0.2.77/24") || !slices.Contains(r.Addresses, "fd00::77/64") {
 		t.Errorf("the addresses are %q", r.Addresses)
+	}
+}
+
+// checkFileSystem expects a sound ext4 with that many MiB for files at least.
+func checkFileSystem(t *testing.T, disk string, mebibytes uint64) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "e2fsck", "-fn", disk).CombinedOutput(); err != nil || bytes.Contains(out, []byte("recovering journal")) {
+		t.Errorf("the file system was not left clean: %v: %s", err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), "dumpe2fs", "-h", disk).CombinedOutput()
+	if err != nil {
+		t.Fatalf("dumpe2fs: %v: %s", err, out)
+	}
+	free := regexp.MustCompile(`Free blocks: +(\d+)`).FindSubmatch(out)
+	if blocks, err := strconv.ParseUint(string(free[1]), 10, 64); err != nil || blocks>>8 < mebibytes {
+		t.Errorf("%d MiB are free, and should be at least %d: %v", blocks>>8, mebibytes, err)
+	}
+}
+
+// A blank disk is formatted once, whatever its size, and grows; one with anything on it is not written to.
+func TestAccInit_Format(t *testing.T) {
+	a := makeArtefacts(t)
+	folder := t.TempDir()
+	small, large := filepath.Join(folder, "small"), filepath.Join(folder, "large")
+	root := filepath.Join(folder, "root.img")
+	resize := func(path string, size int64) {
+		t.Helper()
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(file.Truncate(size), file.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resize(small, 64<<20)
+	resize(large, 100<<30)
+	g := guest{
+		config: guestinit.Config{
+			Arguments: []string{"/probe", "report", "/etc/resolv.conf", "/data/kept", "/data/large"},
+			Mounts: []guestinit.Mount{
+				{Disk: "small", Path: "/data", Format: guestinit.FormatExt4}, {Disk: "large", Path: "/data/large", Format: guestinit.FormatExt4},
+			},
+			Interfaces: []guestinit.Interface{{MAC: "52:54:00:00:00:01", Addresses: []string{"10.0.2.77/24"}}},
+		},
+		devices: []string{
+			"-drive", "file=" + small + ",format=raw,if=none,id=s", "-device", "virtio-blk-pci,drive=s,serial=small",
+			"-drive", "file=" + large + ",format=raw,if=none,id=l", "-device", "virtio-blk-pci,drive=l,serial=large",
+		},
+	}
+	g.makeRoot(t, a, folder, root)
+	first := observe(t, root, g.run(t, a, folder, root))
+	first.mustExit(t, 0)
+	first.mustSay(t, "the disk for /data was blank, and has an ext4 now")
+	first.mustSay(t, "the disk for /data/large was blank")
+	if first.report.Files["/etc/resolv.conf"] != resolvFile(nil, nil) {
+		t.Errorf("the files are %q", first.report.Files)
+	}
+	checkFileSystem(t, small, 56)
+	checkFileSystem(t, large, 99<<10-1600)
+	if out, err := exec.CommandContext(t.Context(), "debugfs", "-w", "-R", "symlink kept large", small).CombinedOutput(); err != nil {
+		t.Fatalf("debugfs: %v: %s", err, out)
+	}
+	resize(small, 300<<20)
+	second := observe(t, root, g.run(t, a, folder, root))
+	second.mustExit(t, 0)
+	second.mustSay(t, "the file system on /data has grown from")
+	if strings.Contains(second.console, "was blank") || strings.Contains(second.console, "on /data/large has grown") {
+		t.Errorf("at the next start, the console is\n%s", second.console)
+	}
+	checkFileSystem(t, small, 280)
+	if out, err := exec.CommandContext(t.Context(), "debugfs", "-R", "ls -p /", small).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("/kept/")) {
+		t.Errorf("it was formatted again: %v: %s", err, out)
 	}
 }
 
@@ -283,7 +360,10 @@ func TestAccInit_Failed(t *testing.T) {
 		{"entrypoint", guestinit.Config{Arguments: []string{"nginx"}}, nil, `entrypoint "nginx": file does not exist`},
 		{"script", guestinit.Config{Arguments: []string{"/start"}}, map[string]string{"start": "#!/bin/sh\n"}, "/start needs /bin/sh"},
 		{"disk", guestinit.Config{Arguments: []string{"/probe"}, Mounts: []guestinit.Mount{{Disk: "root2", Path: "/data"}}}, nil, `serial number "root2"`},
-		{"blank", guestinit.Config{Arguments: []string{"/probe"}, Mounts: []guestinit.Mount{{Disk: "blank", Path: "/data"}}}, nil, "has no file system"},
+		{"blank", guestinit.Config{Arguments: []string{"/probe"}, Mounts: []guestinit.Mount{{Disk: "blank", Path: "/data"}}}, nil, "if it is blank, set format"},
+		{"too small", guestinit.Config{
+			Arguments: []string{"/probe"}, Mounts: []guestinit.Mount{{Disk: "blank", Path: "/data", Format: guestinit.FormatExt4}},
+		}, nil, "must have between"},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			o := guest{config: try.config, files: try.files, devices: []string{

@@ -37,8 +37,15 @@ func hostsFile(hostname string) string {
 	return text + "127.0.1.1\t" + hostname + "\n"
 }
 
+// resolvHead tells a file of ours, from an earlier start, from one of the image.
+const resolvHead = "# Written by virtclaim at each start.\n"
+
 func resolvFile(servers, search []string) string {
 	var text strings.Builder
+	text.WriteString(resolvHead)
+	if len(servers) == 0 {
+		text.WriteString("# No interface has a DNS server.\n")
+	}
 	if len(search) > 0 {
 		fmt.Fprintf(&text, "search %s\n", strings.Join(search, " "))
 	}

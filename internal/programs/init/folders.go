@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"strings"
@@ -38,6 +39,23 @@ func openFolder(root, name string) (*os.File, error) {
 		}
 	}
 	return os.NewFile(uintptr(current), path.Join(root, name)), nil
+}
+
+// readBelow reads a file below root, whose links are followed in the same way. A FIFO in its place is empty.
+func readBelow(root, name string) ([]byte, error) {
+	top, err := os.Open(root)
+	if err != nil {
+		return nil, err
+	}
+	defer top.Close() //nolint:errcheck // it was only read
+	fd, err := unix.Openat2(int(top.Fd()), name,
+		&unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	file := os.NewFile(uintptr(fd), name)
+	defer file.Close() //nolint:errcheck // it was only read
+	return io.ReadAll(io.LimitReader(file, mebibyte))
 }
 
 func openIn(top int, name string) (int, error) {

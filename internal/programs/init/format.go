@@ -53,16 +53,16 @@ func formatDisk(device, path string) error {
 		return err
 	}
 	id[6], id[8] = id[6]&0xf|0x40, id[8]&0x3f|0x80
-	if err := format(disk, size, rootfs.NewBlank(id, size, owner.Uid, owner.Gid, owner.Mode)); err != nil {
+	if err := formatBlank(disk, size, rootfs.NewBlank(id, size, owner.Uid, owner.Gid, owner.Mode)); err != nil {
 		return fmt.Errorf("format it: %w", err)
 	}
 	say("the disk for %s was blank, and has an ext4 now", path)
 	return nil
 }
 
-// format writes a file system on a blank disk, or on one where that was interrupted, which has the mark: then the one that was begun.
+// formatBlank writes a file system on a blank disk, or on one where that was interrupted, which has the mark: then the one that was begun.
 // Whatever is written last, no disk looks like an ext4 before it is complete, and none with something else on it is written to.
-func format(disk blankDisk, size int64, fs rootfs.Blank) error {
+func formatBlank(disk blankDisk, size int64, fs rootfs.Blank) error {
 	if size < rootfs.MinBlank || size > rootfs.MaxBlank {
 		return fmt.Errorf("it has %d bytes, and must have between 16 MiB and 16 TiB", size)
 	}

@@ -83,16 +83,16 @@ func content(t *testing.T, file *os.File) []byte {
 }
 
 // Wherever formatting is cut, the disk is not taken for a file system unless it is complete, and is formatted at the next start.
-func TestFormat_Cut(t *testing.T) {
+func TestFormatBlank_Cut(t *testing.T) {
 	whole := diskWith(t, nil)
-	if err := format(whole, formattedSize, blankFor(1)); err != nil {
+	if err := formatBlank(whole, formattedSize, blankFor(1)); err != nil {
 		t.Fatal(err)
 	}
 	want := content(t, whole)
 	cuts := 0
 	for ; ; cuts++ {
 		file := diskWith(t, nil)
-		err := format(&cutDisk{File: file, left: cuts}, formattedSize, blankFor(1))
+		err := formatBlank(&cutDisk{File: file, left: cuts}, formattedSize, blankFor(1))
 		if err == nil {
 			break
 		}
@@ -108,7 +108,7 @@ func TestFormat_Cut(t *testing.T) {
 		}
 		began := bytes.HasPrefix(content(t, file), []byte(formattingMark))
 		// The next start has another image, and another random number.
-		if err := format(file, formattedSize, blankFor(2)); err != nil {
+		if err := formatBlank(file, formattedSize, blankFor(2)); err != nil {
 			t.Errorf("cut %d: the next start: %v", cuts, err)
 		}
 		if kind, err := fileSystemOf(file.Name()); kind != "ext4" || err != nil || began != bytes.Equal(content(t, file), want) {
@@ -121,7 +121,7 @@ func TestFormat_Cut(t *testing.T) {
 }
 
 // A disk with anything on it is not written to.
-func TestFormat_NotBlank(t *testing.T) {
+func TestFormatBlank_NotBlank(t *testing.T) {
 	mark := string(marked(blankFor(1))[0][:sectorSize])
 	for name, parts := range map[string]map[int64]string{
 		"a stray byte at the end":               {formattedSize - 1: "x"},
@@ -140,7 +140,7 @@ func TestFormat_NotBlank(t *testing.T) {
 	} {
 		file := diskWith(t, parts)
 		before := content(t, file)
-		if err := format(file, formattedSize, blankFor(2)); err == nil || !strings.Contains(err.Error(), "is not blank") {
+		if err := formatBlank(file, formattedSize, blankFor(2)); err == nil || !strings.Contains(err.Error(), "is not blank") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !bytes.Equal(content(t, file), before) {
@@ -149,9 +149,9 @@ func TestFormat_NotBlank(t *testing.T) {
 	}
 }
 
-func TestFormat_Size(t *testing.T) {
+func TestFormatBlank_Size(t *testing.T) {
 	for _, size := range []int64{0, rootfs.MinBlank - 1, rootfs.MaxBlank + 1} {
-		if err := format(diskWith(t, nil), size, blankFor(1)); err == nil || !strings.Contains(err.Error(), "between 16 MiB and 16 TiB") {
+		if err := formatBlank(diskWith(t, nil), size, blankFor(1)); err == nil || !strings.Contains(err.Error(), "between 16 MiB and 16 TiB") {
 			t.Errorf("%d: %v", size, err)
 		}
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ func (m *machine) configureNetwork(ctx context.Context) {
 		})
 	}
 	all.Wait()
+	if err := resolver.finish(); err != nil {
+		say("%v", err)
+	}
 	for _, i := range missingInterfaces(m.config.Interfaces, links) {
 		say("no network interface has the MAC address %s", i.MAC)
 	}
@@ -138,8 +142,8 @@ type resolver struct {
 }
 
 func (r *resolver) set(name string, servers, search []string) error {
-	if len(servers) == 0 {
-		return nil // the image's file may have some
+	if len(servers)+len(search) == 0 {
+		return nil
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -155,7 +159,26 @@ func (r *resolver) set(name string, servers, search []string) error {
 	for _, name := range r.order {
 		allServers, allSearch = append(allServers, r.servers[name]...), append(allSearch, r.search[name]...)
 	}
+	if len(allServers) == 0 {
+		return nil // the image's file may have some
+	}
 	return writeEtc(r.root, "resolv.conf", resolvFile(unique(allServers), unique(allSearch)))
+}
+
+// finish replaces, if no interface has servers, what an earlier start has written, or a link to what only the image's own init would make. A
+// file of the image stays. Programs expect one: container engines always write it.
+func (r *resolver) finish() error {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for _, servers := range r.servers {
+		if len(servers) > 0 {
+			return nil
+		}
+	}
+	if is, err := readBelow(r.root, "etc/resolv.conf"); err == nil && !bytes.HasPrefix(is, []byte(resolvHead)) {
+		return nil
+	}
+	return writeEtc(r.root, "resolv.conf", resolvFile(nil, nil))
 }
 
 func unique(texts []string) []string {
