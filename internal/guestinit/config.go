@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/netip"
 	"path"
-	"slices"
 	"strings"
 	"time"
 )
@@ -21,9 +20,8 @@ import (
 // to QEMU, which takes them for the end of a value.
 const ConfigEntry = "opt/io.virtclaim/run"
 
-// Version is the newest version of the configuration. A configuration has the first one that knows all of it, so that an older init, which
-// refuses newer ones, still reads what it knows.
-const Version = 2
+// Version of the configuration. A provider and an init of other versions don't understand each other.
+const Version = 1
 
 // maxConfig is a limit in bytes below that of Linux for one argument of QEMU, which has the configuration in base64.
 const maxConfig = 64 << 10
@@ -80,18 +78,9 @@ const (
 // ErrVersion is a configuration of another version than this program's.
 var ErrVersion = errors.New("the configuration has another version")
 
-// firstVersion is the first version that knows all that is configured.
-func (c Config) firstVersion() int {
-	if slices.ContainsFunc(c.Mounts, func(m Mount) bool { return m.Format != "" }) ||
-		slices.ContainsFunc(c.Interfaces, func(i Interface) bool { return len(i.Search) > 0 }) {
-		return 2
-	}
-	return 1
-}
-
 // Encode checks the configuration and sets its version.
 func (c Config) Encode() ([]byte, error) {
-	c.Version = c.firstVersion()
+	c.Version = Version
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -124,7 +113,7 @@ func Decode(encoded []byte) (Config, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&c); err != nil {
-		return Config{}, fmt.Errorf("read the configuration: %w", err)
+		return Config{}, fmt.Errorf("read the configuration: %w: if the provider is newer, replace the virtclaim_kernel", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return Config{}, errors.New("read the configuration: something follows it")
@@ -137,7 +126,7 @@ func checkVersion(version int) error {
 		return fmt.Errorf("%w: the provider is newer (version %d) than the initial RAM disk (%d). Replace the virtclaim_kernel",
 			ErrVersion, version, Version)
 	}
-	if version < 1 {
+	if version != Version {
 		return fmt.Errorf("%w: the initial RAM disk is newer (version %d) than the provider (%d). Replace the virtclaim_kernel",
 			ErrVersion, Version, version)
 	}

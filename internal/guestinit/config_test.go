@@ -43,32 +43,18 @@ func TestConfig_EncodeRefusesMoreThanQEMUTakes(t *testing.T) {
 
 // Another version says so, even if it has what this one does not know.
 func TestDecode_OtherVersion(t *testing.T) {
-	for _, text := range []string{`{"version": 3, "root": ["a", "b"], "new": true}`, `{}`} {
+	for _, text := range []string{`{"version": 2, "root": ["a", "b"], "new": true}`, `{}`} {
 		if _, err := decodeJSON(text); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "Replace the virtclaim_kernel") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
 
-// A configuration that an older init knows has its version.
-func TestConfig_FirstVersion(t *testing.T) {
-	for want, c := range map[int][]Config{
-		1: {{}, {Mounts: []Mount{{Disk: "a", Path: "/a", ReadOnly: true}}}},
-		2: {
-			{Mounts: []Mount{{Disk: "a", Path: "/a", Format: FormatExt4}}},
-			{Interfaces: []Interface{{MAC: "52:54:00:00:00:01", Search: []string{"example.org"}}}},
-		},
-	} {
-		for _, c := range c {
-			c.Root, c.Arguments = "root", []string{"a"}
-			text, err := c.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, err := Decode(text); err != nil || got.Version != want {
-				t.Errorf("%+v has version %d: %v", c, got.Version, err)
-			}
-		}
+// What a newer provider has added without another version, an older init does not leave out.
+func TestDecode_NewField(t *testing.T) {
+	_, err := decodeJSON(`{"version": 1, "root": "r", "arguments": ["a"], "mounts": [{"disk": "d", "path": "/d", "new": true}]}`)
+	if err == nil || !strings.Contains(err.Error(), "replace the virtclaim_kernel") {
+		t.Error(err)
 	}
 }
 

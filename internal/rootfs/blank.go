@@ -2,22 +2,20 @@ package rootfs
 
 import "slices"
 
-// MinBlank is the size of the smallest disk that gets a file system, in bytes.
-const MinBlank = 16 << 20
+// The sizes of the smallest and the largest disk that gets a file system, in bytes: blocks have numbers of 32 bits.
+const (
+	MinBlank = 16 << 20
+	MaxBlank = 1<<32*BlockSize - 1
+)
 
-// MaxBlank is the size of the largest one, whose blocks have numbers of 32 bits.
-const MaxBlank = 1<<32*blockSize - 1
+// BlockSize is the size of a block, in bytes.
+const BlockSize = blockSize
 
-// Blank is a file system without files for a disk of any size. It has the disk's first group only: whoever mounts it enlarges it.
+// Blank is a file system without files for a disk of any size. It has the disk's first group only: what mounts it enlarges it.
 type Blank struct {
 	ID             [16]byte
 	Blocks         uint32 // of the disk
 	UID, GID, Mode uint32 // of the root directory
-}
-
-// NewBlank is one for a disk of that size, in bytes.
-func NewBlank(id [16]byte, size int64, uid, gid, mode uint32) Blank {
-	return Blank{ID: id, Blocks: uint32(size / blockSize), UID: uid, GID: gid, Mode: mode}
 }
 
 // The places of a blank file system, in blocks: descriptors, two bitmaps, inodes, the root directory, and then the journal.
@@ -64,17 +62,13 @@ func (b Blank) Content() map[int64][]byte {
 	places := [3]uint32{blankBitmaps, blankBitmaps + 1, blankTable}
 	super := superblock(b.ID, length, freeBlocks, freeInodes, journal)
 	super[0x174] = 4 // 16 groups, as usual
-	all := map[int64][]byte{}
-	for block, content := range map[uint32][]byte{
-		0:                padded(slices.Concat(make([]byte, 1024), super)),
-		1:                padded(descriptor(b.ID, 0, places, freeBlocks, freeInodes, 1, firstNumber-1)),
-		blankBitmaps:     bitmap(blocks),
-		blankBitmaps + 1: bitmap(inodes),
-		blankTable:       table,
-		blankDirectory:   root.directoryBlocks()[0],
-		blankJournal:     journalHead(b.ID, journal.Count),
-	} {
-		all[int64(block)*blockSize] = content
+	return map[int64][]byte{
+		0:                              padded(slices.Concat(make([]byte, 1024), super)),
+		blockSize:                      padded(descriptor(b.ID, 0, places, freeBlocks, freeInodes, 1, firstNumber-1)),
+		blankBitmaps * blockSize:       bitmap(blocks),
+		(blankBitmaps + 1) * blockSize: bitmap(inodes),
+		blankTable * blockSize:         table,
+		blankDirectory * blockSize:     root.directoryBlocks()[0],
+		blankJournal * blockSize:       journalHead(b.ID, journal.Count),
 	}
-	return all
 }

@@ -13,7 +13,7 @@ import (
 func TestBlank_Sizes(t *testing.T) {
 	check, err := exec.LookPath("e2fsck")
 	for _, size := range []int64{rootfs.MinBlank, 64 << 20, 127<<20 + 512, 128 << 20, 3 << 30, 100 << 30, rootfs.MaxBlank} {
-		b := rootfs.NewBlank([16]byte{1, 2, 3}, size, 70, 71, 0o1750)
+		b := rootfs.Blank{ID: [16]byte{1, 2, 3}, Blocks: uint32(size / rootfs.BlockSize), UID: 70, GID: 71, Mode: 0o1750}
 		file, createErr := os.Create(filepath.Join(t.TempDir(), "disk"))
 		if createErr != nil {
 			t.Fatal(createErr)

@@ -327,6 +327,27 @@ func TestAccInit_Format(t *testing.T) {
 	}
 }
 
+func TestAccInit_FormatRefused(t *testing.T) {
+	a := makeArtefacts(t)
+	disk, content := filepath.Join(t.TempDir(), "stray"), make([]byte, 64<<20)
+	content[len(content)-7] = 'x'
+	if err := os.WriteFile(disk, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := guest{
+		config: guestinit.Config{
+			Arguments: []string{"/probe"}, Mounts: []guestinit.Mount{{Disk: "stray", Path: "/data", Format: guestinit.FormatExt4}},
+		},
+		devices: []string{"-drive", "file=" + disk + ",format=raw,if=none,id=s", "-device", "virtio-blk-pci,drive=s,serial=stray"},
+	}.boot(t, a)
+	if o.status.State != guestinit.Failed || !strings.Contains(o.status.Message, "is not blank: there is something in the 512 bytes from 67108352 on") {
+		t.Errorf("the status is %+v", o.status)
+	}
+	if after, err := os.ReadFile(disk); err != nil || !bytes.Equal(after, content) {
+		t.Errorf("the disk was written to: %v", err)
+	}
+}
+
 func TestAccInit_ExitCode(t *testing.T) {
 	a := makeArtefacts(t)
 	for _, try := range []struct {

@@ -16,7 +16,7 @@ import (
 // probeSize is how much of a disk tells its file system.
 const probeSize = 2048
 
-var errNoFileSystem = errors.New("the disk has no file system that is known here (ext4, xfs or vfat): if it is blank, set format = \"ext4\"")
+var errNoFileSystem = errors.New("the disk has no file system of ext4, xfs or vfat: if it is blank, set format = \"ext4\"")
 
 // probeFileSystem tells a file system by the beginning of its disk.
 func probeFileSystem(head []byte) (string, error) {

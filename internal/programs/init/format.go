@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,10 +31,6 @@ type blankDisk interface {
 
 // formatDisk makes an ext4 on a blank disk, whose root directory has owner and mode of the folder in the image, as with container engines.
 func formatDisk(device, path string) error {
-	size, err := sizeOf(device)
-	if err != nil {
-		return err
-	}
 	folder, err := openFolder(sysroot, path)
 	if err != nil {
 		return err
@@ -48,12 +45,16 @@ func formatDisk(device, path string) error {
 		return err
 	}
 	defer disk.Close() //nolint:errcheck // all was synced
-	var id [16]byte    // a random UUID
-	if _, err := unix.Getrandom(id[:], 0); err != nil {
+	size, err := disk.Seek(0, io.SeekEnd)
+	if err != nil {
 		return err
 	}
-	id[6], id[8] = id[6]&0xf|0x40, id[8]&0x3f|0x80
-	if err := formatBlank(disk, size, rootfs.NewBlank(id, size, owner.Uid, owner.Gid, owner.Mode)); err != nil {
+	fs := rootfs.Blank{Blocks: uint32(size / rootfs.BlockSize), UID: owner.Uid, GID: owner.Gid, Mode: owner.Mode}
+	if _, err := unix.Getrandom(fs.ID[:], 0); err != nil {
+		return err
+	}
+	fs.ID[6], fs.ID[8] = fs.ID[6]&0xf|0x40, fs.ID[8]&0x3f|0x80 // as UUIDs of random numbers are
+	if err := formatBlank(disk, size, fs); err != nil {
 		return fmt.Errorf("format it: %w", err)
 	}
 	say("the disk for %s was blank, and has an ext4 now", path)
@@ -77,10 +78,7 @@ func formatBlank(disk blankDisk, size int64, fs rootfs.Blank) error {
 		}
 		begun = marked(fs)
 	}
-	if err := checkBlank(disk, 0, max(fs.Size(), mebibyte), begun); err != nil {
-		return err
-	}
-	if err := checkBlank(disk, size-mebibyte, size, begun); err != nil {
+	if err := errors.Join(checkBlank(disk, 0, fs.Size(), begun), checkBlank(disk, size-mebibyte, size, begun)); err != nil {
 		return err
 	}
 	content := marked(fs)
@@ -117,7 +115,7 @@ func checkBlank(disk io.ReaderAt, from, to int64, begun map[int64][]byte) error 
 		}
 		for n := int64(0); n < int64(len(part)); n += sectorSize {
 			at := from + n
-			sector, block := part[n:n+sectorSize], at/4096*4096
+			sector, block := part[n:n+sectorSize], at/rootfs.BlockSize*rootfs.BlockSize
 			if bytes.Equal(sector, zeros) || begun[block] != nil && bytes.Equal(sector, begun[block][at-block:][:sectorSize]) {
 				continue
 			}

@@ -70,7 +70,7 @@ func diskWith(t *testing.T, parts map[int64]string) *os.File {
 }
 
 func blankFor(first byte) rootfs.Blank {
-	return rootfs.NewBlank([16]byte{first}, formattedSize, 70, 71, 0o750)
+	return rootfs.Blank{ID: [16]byte{first}, Blocks: formattedSize / rootfs.BlockSize, UID: 70, GID: 71, Mode: 0o750}
 }
 
 func content(t *testing.T, file *os.File) []byte {

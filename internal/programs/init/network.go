@@ -165,8 +165,8 @@ func (r *resolver) set(name string, servers, search []string) error {
 	return writeEtc(r.root, "resolv.conf", resolvFile(unique(allServers), unique(allSearch)))
 }
 
-// finish replaces, if no interface has servers, what an earlier start has written, or a link to what only the image's own init would make. A
-// file of the image stays. Programs expect one: container engines always write it.
+// finish replaces, if no interface has servers, what an earlier start has written, and a link to what only the image's own init would make.
+// A file of the image stays. Programs expect one: container engines always write it.
 func (r *resolver) finish() error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -27,8 +27,8 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
 )
 
-// runnable are a kernel, and a disk with an image that has BusyBox, and runs a shell with the script as its command.
-func runnable(t *testing.T, l *lab.Lab, script string, configure func(*v1.Config)) string {
+// runnable are a kernel, and a disk with an image that has BusyBox, and runs a shell with the script as its command. Further layers are over it.
+func runnable(t *testing.T, l *lab.Lab, script string, configure func(*v1.Config), layers ...lab.ImageLayer) string {
 	t.Helper()
 	registry, kernel := acctest.Must(l.Registry(t.Context()))(t), acctest.Must(l.Kernel(t.Context()))(t)
 	linux := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
@@ -36,7 +36,7 @@ func runnable(t *testing.T, l *lab.Lab, script string, configure func(*v1.Config
 	}))(t)
 	image := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
 		Repository: "machines/" + strings.ToLower(filepath.Base(t.Name())), Tag: "1", Entrypoint: []string{"/bin/busybox", "sh", "-c"},
-		Layers: []lab.ImageLayer{{Programs: map[string][]byte{"bin/busybox": acctest.Must(os.ReadFile(kernel.BusyBox))(t)}}},
+		Layers: append([]lab.ImageLayer{{Programs: map[string][]byte{"bin/busybox": acctest.Must(os.ReadFile(kernel.BusyBox))(t)}}}, layers...),
 		Configure: func(c *v1.Config) {
 			c.Cmd = []string{script}
 			if configure != nil {
