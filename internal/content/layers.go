@@ -65,8 +65,11 @@ func (b *bases) makeLayers(ctx context.Context, s Spec) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("layer %d of %d: %w", n+1, len(s.Layers), err)
+			return fmt.Errorf("layer %d of %d of the container image %s: %w", n+1, len(s.Layers), s.Layers[n].Image, err)
 		}
+	}
+	if stack.skipped > 0 && s.Skipped != nil {
+		s.Skipped(stack.skipped)
 	}
 	return err
 }
@@ -112,6 +115,7 @@ type stack struct {
 	spec    Spec
 	files   *rootfs.FileSystem
 	applied int
+	skipped int
 	over    host.UploadConn
 }
 
@@ -141,6 +145,7 @@ func (s *stack) apply(ctx context.Context, n int, out io.Writer) (head []byte, e
 	}
 	if err == nil {
 		s.applied = n + 1
+		s.skipped += s.files.Skipped()
 	}
 	return head, err
 }

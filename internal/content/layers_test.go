@@ -142,6 +142,24 @@ func TestMake_LayerIsAnother(t *testing.T) {
 	}
 }
 
+// A refused layer is told by its number and image, and what was left out of the others is counted once.
+func TestMake_LayerIsRefused(t *testing.T) {
+	h := newHost()
+	s := layered(t, "a", "base", ".wh..wh.aufs", "etc/.wh..wh.plnk")
+	var skipped []int
+	s.Skipped = func(entries int) { skipped = append(skipped, entries) }
+	mustMake(t, h, s)
+	if len(skipped) != 1 || skipped[0] != 2 {
+		t.Errorf("left out were %v", skipped)
+	}
+	s = layered(t, "b", "base", "../python")
+	s.Layers[1].Image = "a.example/b:1"
+	_, err := (&content.Creator{Owner: "prod"}).Make(t.Context(), "a", h, s, quiet)
+	if err == nil || !strings.Contains(err.Error(), `layer 2 of 2 of the container image a.example/b:1: "../python": its path`) {
+		t.Error(err)
+	}
+}
+
 // A layer is not deleted while a disk over it is being made.
 func TestCollectGarbage_KeepsWhatIsAwaited(t *testing.T) {
 	h, maker := newHost(), &content.Creator{Owner: "prod"}

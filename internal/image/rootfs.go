@@ -36,6 +36,8 @@ type RootLayer struct {
 	// ChainID is the same for layers with the same content over the same layers
 	// (https://github.com/opencontainers/image-spec/blob/main/config.md#layer-chainid), like sha256:hex.
 	ChainID string
+	// Image is the reference of its image. Errors of Open and of what it has opened do not name it.
+	Image string
 	// Open returns the unpacked archive. It returns io.EOF only after the layer was verified, packed and unpacked (see Drain).
 	Open func(context.Context) (io.ReadCloser, error)
 }
@@ -74,7 +76,7 @@ func (c Container) RootFS(ctx context.Context, digest string) (RootFS, error) {
 	chain := ""
 	for n, diff := range config.RootFS.DiffIDs {
 		chain = chainID(chain, diff)
-		is.Layers = append(is.Layers, RootLayer{ChainID: chain, Open: c.opener(r, m.Layers[n], diff)})
+		is.Layers = append(is.Layers, RootLayer{ChainID: chain, Image: c.Reference, Open: opener(r, m.Layers[n], diff)})
 	}
 	return is, nil
 }
@@ -109,30 +111,30 @@ func chainID(below string, diff v1.Hash) string {
 }
 
 // opener opens a layer, whose content unpacked must have the digest diff.
-func (c Container) opener(r *registry, d v1.Descriptor, diff v1.Hash) func(context.Context) (io.ReadCloser, error) {
+func opener(r *registry, d v1.Descriptor, diff v1.Hash) func(context.Context) (io.ReadCloser, error) {
 	want := checksum{diff.Algorithm, diff.Hex}
 	return func(ctx context.Context) (io.ReadCloser, error) {
 		layer, err := r.layer(ctx, d)()
 		if err != nil {
-			return nil, c.explain(err)
+			return nil, err
 		}
 		return rootLayer{verify(layer, want, -1, func(got checksum) error {
 			return fmt.Errorf("%w: unpacked, a layer has the digest %s, and the configuration says %s", ErrUntrusted, got, want)
-		}), layer, func(err error) error { return c.explain(redact(err, r.secrets...)) }}, nil
+		}), layer, r.secrets}, nil
 	}
 }
 
-// rootLayer explains the errors of a layer.
+// rootLayer keeps secrets out of the errors of a layer.
 type rootLayer struct {
 	io.Reader
 	io.Closer
-	explain func(error) error
+	secrets []string
 }
 
 func (l rootLayer) Read(p []byte) (int, error) {
 	n, err := l.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = l.explain(err)
+		err = redact(err, l.secrets...)
 	}
 	return n, err
 }

@@ -221,10 +221,10 @@ func TestContainer_RootFSHidesSignatures(t *testing.T) {
 			f.blobs[m.Layers[0].Digest.String()] = http.RedirectHandler(signed, http.StatusFound)
 		}, layer)
 		is, err := image.Container{Reference: at(t, f) + "@" + digest}.RootFS(t.Context(), digest)
-		if err == nil {
-			_, err = readAll(is.Layers[0].Open(t.Context()))
+		if err != nil || !strings.Contains(is.Layers[0].Image, "/image@sha256:") {
+			t.Fatalf("%s: %v", name, err)
 		}
-		if err == nil || !strings.Contains(err.Error(), "/image@sha256:") {
+		if _, err = readAll(is.Layers[0].Open(t.Context())); err == nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		hidesSecrets(t, err)

@@ -26,6 +26,7 @@ func (f *FileSystem) Apply(layer io.Reader, out io.Writer, backing string) (head
 		return nil, errors.New("the lowest layer, and only that, has no backing image")
 	}
 	f.layer++
+	f.skipped = 0
 	f.out = newImage(out)
 	f.blocks.align()
 	if err := f.replay(tar.NewReader(layer)); err != nil {

@@ -15,6 +15,8 @@ import (
 const (
 	whiteout       = ".wh."
 	opaqueWhiteout = ".wh..wh..opq"
+	// aufsMetadata begins the names of what AUFS keeps for itself, which are no whiteouts.
+	aufsMetadata = ".wh..wh."
 )
 
 // maxSeconds is the last second that ext4 can represent, in 2446
@@ -63,6 +65,9 @@ func (f *FileSystem) apply(h *tar.Header, content io.Reader) error {
 			return errors.New("the root is not a directory")
 		}
 		return f.describe(f.root, h)
+	case slices.ContainsFunc(strings.Split(p, "/"), isAUFS):
+		f.skipped++
+		return nil
 	case strings.HasPrefix(name, whiteout):
 		return f.applyWhiteout(dir, name)
 	}
@@ -120,11 +125,20 @@ func isOdd(name string) bool {
 	return len(strings.TrimPrefix(name, whiteout)) > maxName || strings.Contains(name, "\x00")
 }
 
+// isAUFS reports whether a file, and what is below it, is AUFS's own.
+func isAUFS(name string) bool { return strings.HasPrefix(name, aufsMetadata) && name != opaqueWhiteout }
+
+// isOfMacOS reports whether a record is an attribute that no other system has, which engines leave out.
+func isOfMacOS(key string) bool {
+	return strings.HasPrefix(key, "LIBARCHIVE.xattr.com.apple.") || strings.HasPrefix(key, "SCHILY.xattr.com.apple.")
+}
+
 // checkRecords refuses what an archive says of a file in a way that is not understood here.
 func checkRecords(h *tar.Header) error {
 	for key := range h.PAXRecords {
 		isGlobal := h.Typeflag == tar.TypeXGlobalHeader && key != "comment"
-		if isGlobal || strings.HasPrefix(key, "LIBARCHIVE.xattr.") || strings.HasPrefix(key, "SCHILY.acl.") {
+		isBinary := strings.HasPrefix(key, "LIBARCHIVE.xattr.") && !isOfMacOS(key)
+		if isGlobal || isBinary || strings.HasPrefix(key, "SCHILY.acl.") {
 			return fmt.Errorf("its record %.100q is not supported", key)
 		}
 	}
@@ -231,6 +245,10 @@ func (f *FileSystem) describe(n *node, h *tar.Header) error {
 func (f *FileSystem) setAttributes(n *node, h *tar.Header) error {
 	n.attributes = nil
 	for key, value := range h.PAXRecords {
+		if isOfMacOS(key) {
+			f.skipped++
+			continue
+		}
 		name, ok := strings.CutPrefix(key, "SCHILY.xattr.")
 		if !ok {
 			continue

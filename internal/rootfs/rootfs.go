@@ -27,6 +27,8 @@ type FileSystem struct {
 	// changed are the nodes that this layer has created or changed, and removed those that it has removed.
 	changed map[*node]bool
 	removed []uint32
+	// skipped is how many entries and attributes of the present layer mean nothing here.
+	skipped int
 	// kept is the length of all names, targets and attributes, in bytes.
 	kept int
 	out  *image
@@ -46,6 +48,10 @@ func New(id [16]byte) *FileSystem {
 	f.inodes.directories[0] = 1
 	return f
 }
+
+// Skipped is how many entries and attributes of the last layer were left out, as container engines do: AUFS's own files, and attributes
+// of macOS.
+func (f *FileSystem) Skipped() int { return f.skipped }
 
 // errFull is the error of content that is too large.
 var errFull = fmt.Errorf("the files of the image have no room in %d GiB", Size>>30)

@@ -110,11 +110,12 @@ func TestApply_Refuses(t *testing.T) {
 		"a whiteout of nothing":           {[]tar.Header{dir("a"), {Name: "a/.wh."}}, `no such whiteouts`},
 		"a whiteout of the folder itself": {[]tar.Header{dir("a"), {Name: "a/.wh.."}}, `no such whiteouts`},
 		"a whiteout of the parent":        {[]tar.Header{dir("a"), {Name: "a/.wh..."}}, `no such whiteouts`},
-		"a whiteout of another program":   {[]tar.Header{{Name: ".wh..wh.plnk"}}, `no such whiteouts`},
+		"a hard link to AUFS's files":     {[]tar.Header{{Name: ".wh..wh.plnk/1.2"}, link("a", ".wh..wh.plnk/1.2")}, `hard link to ".wh..wh.plnk/1.2", which is not there`},
 		"attributes too large":            {[]tar.Header{withAttributes(map[string]string{"user.a": strings.Repeat("v", 4096)})}, `more than 4096 bytes`},
-		"attributes of no namespace":      {[]tar.Header{withAttributes(map[string]string{"com.apple.provenance": "v"})}, `"com.apple.provenance" can't be represented`},
+		"attributes of no namespace":      {[]tar.Header{withAttributes(map[string]string{"com.example.a": "v"})}, `"com.example.a" can't be represented`},
 		"an ACL":                          {[]tar.Header{withAttributes(map[string]string{"system.posix_acl_access": "v"})}, `can't be represented`},
 		"an attribute without a name":     {[]tar.Header{withAttributes(map[string]string{"user.": "v"})}, `can't be represented`},
+		"attributes of bsdtar":            {[]tar.Header{{Name: "a", PAXRecords: map[string]string{"LIBARCHIVE.xattr.user.a": "dg"}}}, `not supported`},
 		"records of another program":      {[]tar.Header{{Name: "a", PAXRecords: map[string]string{"SCHILY.acl.access": "v"}}}, `"SCHILY.acl.access" is not supported`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,6 +128,32 @@ func TestApply_Refuses(t *testing.T) {
 				t.Error("a file system with half a layer takes another one")
 			}
 		})
+	}
+}
+
+// Container engines leave out what AUFS and macOS have put into a layer, and so the image is that of a layer without it.
+func TestApply_Skips(t *testing.T) {
+	fromMac := withAttributes(map[string]string{"com.apple.provenance": "v", "user.note": "n"})
+	fromMac.PAXRecords["LIBARCHIVE.xattr.com.apple.provenance"] = "dg"
+	with := []tar.Header{
+		{Name: ".wh..wh.aufs"},
+		dir(".wh..wh.orph/"), dir("./.wh..wh.plnk"),
+		{Name: ".wh..wh.plnk/1.2", Size: 5},
+		{Name: "a/.wh..wh.other"},
+		{Name: "a/.wh..wh..opq"},
+		{Name: "a/b", Size: 3},
+		fromMac,
+	}
+	without := []tar.Header{{Name: "a/.wh..wh..opq"}, {Name: "a/b", Size: 3}, withAttributes(map[string]string{"user.note": "n"})}
+	f, plain := rootfs.New([16]byte{}), rootfs.New([16]byte{})
+	if !bytes.Equal(made(t, f, archive(t, with...), ""), made(t, plain, archive(t, without...), "")) {
+		t.Error("what is left out changes the image")
+	}
+	if f.Skipped() != 7 || plain.Skipped() != 0 {
+		t.Errorf("%d and %d were left out", f.Skipped(), plain.Skipped())
+	}
+	if made(t, f, archive(t), "below"); f.Skipped() != 0 {
+		t.Errorf("of an empty layer %d were left out", f.Skipped())
 	}
 }
 

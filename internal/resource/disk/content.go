@@ -25,7 +25,7 @@ func (r *disk) prepareContent(
 		is, digest, err := s.Root.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, spec)
 		plan.ImageConfiguration = configurationOf(is)
 		plan.warnOfArchitecture(is, diags)
-		plan.logLayers(spec.Layers)
+		plan.logLayers(ctx, spec)
 		return digest, err
 	}
 	return s.Prepare(ctx, &r.Provider.Tags, h.Architecture, spec)

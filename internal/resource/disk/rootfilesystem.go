@@ -31,8 +31,14 @@ func (m model) warnOfArchitecture(is image.RootFS, diags *diag.Diagnostics) {
 }
 
 // logLayers logs each layer that is fetched: the progress is that of one image, and a root file system has many. Those that are on the host
-// are not opened.
-func (m model) logLayers(layers []image.RootLayer) {
+// are not opened. What they have and no disk is logged once.
+func (m model) logLayers(ctx context.Context, spec *content.Spec) {
+	layers := spec.Layers
+	spec.Skipped = func(entries int) {
+		tflog.Warn(ctx, "The layers have files of AUFS or attributes of macOS, which are left out", map[string]any{
+			"disk": m.label(), "image": layers[0].Image, "entries": entries,
+		})
+	}
 	for n, layer := range layers {
 		layers[n].Open = func(ctx context.Context) (io.ReadCloser, error) {
 			tflog.Info(ctx, "Filling the image of a layer", map[string]any{

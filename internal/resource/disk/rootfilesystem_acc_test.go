@@ -3,10 +3,13 @@
 package disk_test
 
 import (
+	"archive/tar"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -171,11 +174,11 @@ func TestAccDisk_RootFilesystemRefused(t *testing.T) {
 	l := acctest.Lab(t)
 	registry := acctest.Must(l.Registry(t.Context()))(t)
 	hostile := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
-		Repository: "disks/root", Tag: "hostile", Layers: append(layersOf("base"), lab.ImageLayer{Whiteouts: []string{".wh.plnk"}}),
+		Repository: "disks/root", Tag: "hostile", Layers: append(layersOf("base"), lab.ImageLayer{Whiteouts: []string{"."}}),
 	}))(t)
 	_, image := pushedLayers(t, l, "small", "base")
 	for name, c := range map[string]struct{ disk, want string }{
-		"hostile":   {disk("root", rootFilesystem(hostile.Reference)), "no such whiteouts"},
+		"hostile":   {disk("root", rootFilesystem(hostile.Reference)), "layer 2 of 2 of the container image " + hostile.Reference + ": \".wh..\": there are no such whiteouts"},
 		"too small": {disk("root", "size = \"8Gi\"\n"+rootFilesystem(image.Reference)), "source.root_filesystem has 16Gi"},
 		"raw":       {disk("root", "format = \"raw\"\n"+rootFilesystem(image.Reference)), "Overlays and clones are qcow2 images"},
 		"unpulled":  {disk("root", `source = { root_filesystem = { image = "a.example/b:1", pull_policy = "Never" } }`), `value must be one of`},
@@ -190,6 +193,40 @@ func TestAccDisk_RootFilesystemRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Layers with what AUFS and macOS have put into them become disks without it, and the log says so once for an image.
+func TestAccDisk_RootFilesystemSkips(t *testing.T) {
+	l := acctest.Lab(t)
+	registry := acctest.Must(l.Registry(t.Context()))(t)
+	layer := filepath.Join(t.TempDir(), "layer.tar")
+	out := acctest.Must(os.Create(layer))(t)
+	w := tar.NewWriter(out)
+	for _, h := range []tar.Header{
+		{Name: ".wh..wh.aufs"},
+		{Name: ".wh..wh.plnk/", Typeflag: tar.TypeDir},
+		{Name: ".wh..wh.plnk/1.2"},
+		{Name: "etc/mac", Size: 3, PAXRecords: map[string]string{"SCHILY.xattr.com.apple.provenance": "p", "LIBARCHIVE.xattr.com.apple.provenance": "cA"}},
+	} {
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		_ = acctest.Must(w.Write([]byte("mac")[:h.Size]))(t)
+	}
+	if err := errors.Join(w.Close(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	image := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
+		Repository: "disks/root", Tag: "old", Layers: append(layersOf("base"), lab.ImageLayer{Archive: layer}, layersOf("top")[0]),
+	}))(t)
+	cli := acctest.NewCLI(t).With("TF_LOG_PROVIDER=INFO")
+	cli.Write("main.tf", acctest.Provider(l, "disks")+disk("root", rootFilesystem(image.Reference)))
+	log := cli.Must("apply", "-auto-approve", "-no-color")
+	hasFiles(t, file(l, "root"), "base", "mac", "top")
+	if said := regexp.MustCompile("The layers have files of AUFS.*entries=5").FindAllString(log, -1); len(said) != 1 {
+		t.Errorf("the log says %q:\n%s", said, log)
+	}
+	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
 // After an interruption at any change, the next apply makes the layers that are not there, and in the end nothing is left.

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflogtest"
 
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
@@ -43,15 +44,19 @@ func TestModel_LogLayers(t *testing.T) {
 			return io.NopCloser(strings.NewReader("")), nil
 		}
 	}
-	made(t, nil).logLayers(layers)
+	layers[0].Image = "a.example/b:1"
+	spec := content.Spec{Layers: layers}
+	made(t, nil).logLayers(ctx, &spec)
 	for _, l := range layers[1:] { // the lowest one is there
 		if _, err := l.Open(ctx); err != nil {
 			t.Error(err)
 		}
 	}
+	spec.Skipped(7)
 	lines, err := tflogtest.MultilineJSONDecode(&log)
-	if err != nil || opened != 3 || len(lines) != 2 || lines[0]["layer"] != 2.0 || lines[1]["layer"] != 3.0 || lines[1]["of_layers"] != 3.0 ||
-		lines[1]["disk"] != "root" || lines[1]["@level"] != "info" {
+	if err != nil || opened != 3 || len(lines) != 3 || lines[0]["layer"] != 2.0 || lines[1]["layer"] != 3.0 || lines[1]["of_layers"] != 3.0 ||
+		lines[1]["disk"] != "root" || lines[1]["@level"] != "info" ||
+		lines[2]["entries"] != 7.0 || lines[2]["image"] != "a.example/b:1" {
 		t.Errorf("%v, and the log has %v", err, lines)
 	}
 }
