@@ -24,6 +24,11 @@ type files struct {
 	// hidden are paths that a layer removes from those below, a folder's content with a slash at its end.
 	hidden []string
 	kept   int
+	// below are those of the layers below, sought the targets of hard links, which are kept whatever they are, and misses is whether one
+	// was passed by.
+	below  map[string][]byte
+	sought map[string]bool
+	misses bool
 }
 
 var (
@@ -53,7 +58,10 @@ func isWanted(name string) bool {
 	})
 }
 
-func withoutUsr(name string) string { return strings.TrimPrefix(path.Clean(name), "usr/") }
+// withoutUsr is a path as an archive has it, perhaps with ./ or / before it.
+func withoutUsr(name string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path.Clean(name), "/"), "usr/")
+}
 
 func (f *files) keep(name string, r io.Reader) error {
 	content, err := io.ReadAll(io.LimitReader(r, maxFile+1))
@@ -63,17 +71,28 @@ func (f *files) keep(name string, r io.Reader) error {
 	if f.kept += len(content); len(content) > maxFile || f.kept > maxKept {
 		return fmt.Errorf("%w: it has more than a kernel and its modules have: %q ends after %d bytes", image.ErrUntrusted, name, f.kept)
 	}
-	if f.content == nil {
-		f.content = map[string][]byte{}
-	}
-	f.content[withoutUsr(name)] = content
+	f.put(files{content: map[string][]byte{name: content}, kept: f.kept})
 	return nil
+}
+
+// link keeps another name of a file, whose content may be that of a layer below.
+func (f *files) link(name, target string) {
+	content, ok := f.content[target]
+	if !ok {
+		content, ok = f.below[target]
+	}
+	if ok {
+		f.put(files{content: map[string][]byte{name: content}, kept: f.kept})
+		return
+	}
+	f.sought[target], f.misses = true, true
+	f.kept += len(target)
 }
 
 // isWhiteout reports whether an entry removes files of the layers below, and keeps their path
 // (https://github.com/opencontainers/image-spec/blob/main/layer.md#whiteouts).
 func (f *files) isWhiteout(name string) bool {
-	folder, base := path.Split(withoutUsr(name))
+	folder, base := path.Split(name)
 	removed, is := strings.CutPrefix(base, ".wh.")
 	if base == ".wh..wh..opq" {
 		removed = ""
@@ -85,8 +104,8 @@ func (f *files) isWhiteout(name string) bool {
 	return is
 }
 
-// addLayer adds the files of the next layer.
-func (f *files) addLayer(above files) {
+// put adds the files of the next layer.
+func (f *files) put(above files) {
 	for _, hidden := range above.hidden {
 		maps.DeleteFunc(f.content, func(kept string, _ []byte) bool {
 			return hidden == "" || kept == hidden || strings.HasPrefix(kept, strings.TrimSuffix(hidden, "/")+"/")
@@ -97,6 +116,7 @@ func (f *files) addLayer(above files) {
 	}
 	maps.Copy(f.content, above.content)
 	f.kept = above.kept // also what is hidden was read
+	f.misses = f.misses || above.misses
 }
 
 // kernel is the one kernel among the files, with its modules.
@@ -132,16 +152,18 @@ type bootFile struct{ path, release string }
 // image is the kernel to boot: the only one, or the only one with modules.
 func (f *files) image(releases []string) (bootFile, error) {
 	var all []bootFile
+	var names []string
 	for _, name := range slices.Sorted(maps.Keys(f.content)) {
 		is := kernelPath.FindStringSubmatch(name)
 		if is == nil {
 			continue
 		}
+		names = append(names, name)
 		release := is[1]
 		if folder, ok := strings.CutPrefix(path.Dir(name), "lib/modules/"); ok {
 			release = folder
 		}
-		if release == "" && len(releases) == 1 {
+		if len(releases) == 1 && isFlavor(release) {
 			release = releases[0]
 		}
 		// some have it in boot and beside the modules
@@ -152,12 +174,16 @@ func (f *files) image(releases []string) (bootFile, error) {
 	if len(all) > 1 {
 		all = slices.DeleteFunc(all, func(k bootFile) bool { return !slices.Contains(releases, k.release) })
 	}
-	switch {
-	case len(all) == 1:
+	if len(all) == 1 && (len(releases) == 0 || slices.Contains(releases, all[0].release)) {
 		return all[0], nil
-	case len(f.content) == 0, len(all) == 0:
-		return bootFile{}, fmt.Errorf("%w: there is no kernel in it. It should have boot/vmlinuz-<release> and lib/modules/<release>",
-			image.ErrUntrusted)
 	}
-	return bootFile{}, fmt.Errorf("%w: it has the kernels %s and %s. Take one that has one", image.ErrUntrusted, all[0].path, all[1].path)
+	what := "there is no kernel in it"
+	if len(names) > 0 {
+		what = fmt.Sprintf("it has the kernels %.150s", fmt.Sprintf("%q", names))
+	}
+	return bootFile{}, fmt.Errorf("%w: %s, and %.150s as folders of modules. It should have one boot/vmlinuz-<release>, or "+
+		"lib/modules/<release>/vmlinuz, and lib/modules/<release>", image.ErrUntrusted, what, fmt.Sprintf("%q", releases))
 }
+
+// isFlavor reports whether what a kernel is named by is no release: Alpine has boot/vmlinuz-virt beside lib/modules/6.12.1-0-virt.
+func isFlavor(name string) bool { return name == "" || name[0] < '0' || name[0] > '9' }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/cavaliergopher/cpio"
+	"github.com/klauspost/compress/zstd"
 )
 
 // kernelFor is the beginning of a kernel.
@@ -121,6 +122,74 @@ func debianPackage(data []byte) []byte {
 		}
 	}
 	return out.Bytes()
+}
+
+// zstdPacked is packed with zstd.
+func zstdPacked(t testing.TB, content []byte) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.EncodeAll(content, nil)
+}
+
+// rpmPackage is an RPM package with these files, and headers of odd lengths.
+func rpmPackage(t testing.TB, files map[string]string, pack func(testing.TB, []byte) []byte) []byte {
+	t.Helper()
+	var content bytes.Buffer
+	w := cpio.NewWriter(&content)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := w.WriteHeader(&cpio.Header{Name: "./" + name, Mode: cpio.TypeReg | 0o644, Size: int64(len(files[name]))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, files[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out := append([]byte(rpmMagic), make([]byte, rpmLead-len(rpmMagic))...)
+	for _, padding := range []int{3, 0} { // of the first header, of 16 bytes and two entries
+		out = append(out, rpmHeaderMagic+"\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x05"...)
+		out = append(out, make([]byte, 2*16+5+padding)...)
+	}
+	return append(out, pack(t, content.Bytes())...)
+}
+
+// linked is an archive of ostree's objects, and of files as hard links to them.
+func linked(t testing.TB, files map[string]string, hasObject, hasLink func(string) bool) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, isLink := range []bool{false, true} {
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			object := "sysroot/ostree/repo/objects/" + strings.ReplaceAll(name, "/", "-") + ".file"
+			h, content := &tar.Header{Name: object, Typeflag: tar.TypeReg, Size: int64(len(files[name]))}, files[name]
+			if isLink {
+				h, content = &tar.Header{Name: "usr/" + name, Typeflag: tar.TypeLink, Linkname: object}, ""
+			}
+			if isLink && !hasLink(name) || !isLink && !hasObject(name) {
+				continue
+			}
+			if err := w.WriteHeader(h); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(w, content); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// opened opens that content.
+func opened(content []byte) opener {
+	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
 }
 
 // unpackInitrd returns the files of an initial RAM disk, with modules unpacked.

@@ -80,6 +80,10 @@ func (l *loader) load(name string) error {
 	}
 	l.seen[name] = true
 	packed, ok := l.kernel.modules[name]
+	if !ok && len(l.kernel.modules) == 0 {
+		return fmt.Errorf("the package has the kernel %s without its modules (lib/modules/%[1]s), of which a machine needs %s. RPM "+
+			"packages have them in kernel-modules-core: install both in a container image, and take that", l.kernel.Release, name)
+	}
 	if !ok {
 		return fmt.Errorf("the kernel %s has no module %s, which a machine needs that runs a container image. Take another kernel, or a "+
 			"package with all of its modules",

@@ -16,23 +16,79 @@ import (
 // headSize is how many bytes of a file are looked at to tell what it is.
 const headSize = 1 << 10
 
-// Read reads a kernel and its modules from a Debian package or a tar archive with the same files, or a kernel alone; a tar archive and a
-// kernel may be packed with gzip, xz or zstd. It reads to the end of r, whose error it returns.
-func Read(r io.Reader) (*Kernel, error) {
-	raw := bufio.NewReaderSize(r, headSize)
-	var found files
-	head, _ := raw.Peek(headSize) // who reads on gets the error
-	if bytes.HasPrefix(head, []byte(arMagic)) {
-		if err := found.addPackage(raw); err != nil {
-			return nil, err
-		}
-	} else if err := found.addPacked(raw); err != nil {
-		return nil, err
+// opener opens what is read. It is called more than once for hard links to files that were passed by.
+type opener = func() (io.ReadCloser, error)
+
+// Read reads a kernel and its modules from a Debian or RPM package or a tar archive with the same files, or a kernel alone; a tar archive
+// and a kernel may be packed with gzip, xz or zstd. It reads to the end, whose error it returns.
+func Read(open opener) (*Kernel, error) { return read([]opener{open}, (*files).addFile) }
+
+// ReadLayers reads a kernel and its modules from the layers of a container image, the lowest one first. Each is read to its end.
+func ReadLayers(open []opener) (*Kernel, error) { return read(open, (*files).addLayer) }
+
+// read reads all again for hard links to files of other layers, which images of ostree have.
+func read(open []opener, add func(*files, io.Reader) error) (*Kernel, error) {
+	sought := map[string]bool{}
+	found, err := readAll(open, add, sought)
+	if err == nil && found.misses {
+		found, err = readAll(open, add, sought)
 	}
-	if _, err := io.Copy(io.Discard, raw); err != nil { // only at its end it is verified
+	if err != nil {
 		return nil, err
 	}
 	return found.kernel()
+}
+
+func readAll(open []opener, add func(*files, io.Reader) error, sought map[string]bool) (found files, err error) {
+	for n, next := range open {
+		own, err := found.readLayer(next, add, sought)
+		if err == nil && own.misses { // they may be in the same layer
+			own, err = found.readLayer(next, add, sought)
+		}
+		if err != nil && len(open) > 1 {
+			err = fmt.Errorf("layer %d of %d: %w", n+1, len(open), err)
+		}
+		if err != nil {
+			return found, err
+		}
+		found.put(own)
+	}
+	return found, nil
+}
+
+func (f *files) readLayer(open opener, add func(*files, io.Reader) error, sought map[string]bool) (own files, err error) {
+	from, err := open()
+	if err != nil {
+		return own, err
+	}
+	own = files{kept: f.kept, below: f.content, sought: sought}
+	return own, errors.Join(add(&own, from), from.Close())
+}
+
+// addFile adds the files of a package or an archive, or a kernel alone.
+func (f *files) addFile(r io.Reader) error {
+	raw := bufio.NewReaderSize(r, headSize)
+	head, _ := raw.Peek(headSize) // who reads on gets the error
+	add := f.addPacked
+	switch {
+	case bytes.HasPrefix(head, []byte(arMagic)):
+		add = f.addDebian
+	case bytes.HasPrefix(head, []byte(rpmMagic)):
+		add = f.addRPM
+	}
+	if err := add(raw); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, raw) // only at its end it is verified
+	return err
+}
+
+// addLayer adds the files of a layer of a container image.
+func (f *files) addLayer(r io.Reader) error {
+	if err := f.addArchive(r); err != nil {
+		return err
+	}
+	return image.Drain(r)
 }
 
 // Check refuses what is by its beginning nothing that Read reads.
@@ -42,7 +98,7 @@ func Check(r io.Reader) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if bytes.HasPrefix(head, []byte(arMagic)) {
+	if bytes.HasPrefix(head, []byte(arMagic)) || bytes.HasPrefix(head, []byte(rpmMagic)) {
 		return nil
 	}
 	unpacked, err := image.Unpack(raw)
@@ -65,30 +121,10 @@ func checkHead(content *bufio.Reader) (isArchive bool, err error) {
 	}
 	if _, err := ArchitectureOf(head); err != nil {
 		return false,
-			fmt.Errorf("%w. A Debian package, a tar archive with boot/vmlinuz-<release> and lib/modules/<release>, and a kernel alone "+
+			fmt.Errorf("%w. A Debian or RPM package, a tar archive with boot/vmlinuz-<release> and lib/modules/<release>, and a kernel alone "+
 				"are read", err)
 	}
 	return false, nil
-}
-
-// ReadLayers reads a kernel and its modules from the layers of a container image, the lowest one first. Each is read to its end.
-func ReadLayers(open []func() (io.ReadCloser, error)) (*Kernel, error) {
-	var found files
-	for _, next := range open {
-		layer, err := next()
-		if err != nil {
-			return nil, err
-		}
-		own := files{kept: found.kept}
-		if err = own.addArchive(layer); err == nil {
-			err = image.Drain(layer)
-		}
-		if err = errors.Join(err, layer.Close()); err != nil {
-			return nil, err
-		}
-		found.addLayer(own)
-	}
-	return found.kernel()
 }
 
 // addPacked adds the files of an archive, or a kernel alone.
@@ -122,12 +158,15 @@ func (f *files) addArchive(r io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("read the kernel's archive: %w", err)
 		}
-		name := strings.TrimPrefix(strings.TrimPrefix(h.Name, "./"), "/")
-		if f.isWhiteout(name) || h.Typeflag != tar.TypeReg || !isWanted(name) {
-			continue
-		}
-		if err := f.keep(name, archive); err != nil {
-			return err
+		name := withoutUsr(h.Name)
+		switch {
+		case f.isWhiteout(name):
+		case h.Typeflag == tar.TypeLink && isWanted(name):
+			f.link(name, withoutUsr(h.Linkname))
+		case h.Typeflag == tar.TypeReg && (isWanted(name) || f.sought[name]):
+			if err := f.keep(name, archive); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -135,8 +174,8 @@ func (f *files) addArchive(r io.Reader) error {
 // arMagic begins a Debian package, which is an archive of ar (https://manpages.debian.org/deb.5).
 const arMagic = "!<arch>\n"
 
-// addPackage adds the files of a Debian package: those of its member data.tar.
-func (f *files) addPackage(r io.Reader) error {
+// addDebian adds the files of a Debian package: those of its member data.tar.
+func (f *files) addDebian(r io.Reader) error {
 	broken := func(why error) error {
 		return fmt.Errorf("%w: it is no whole Debian package: %w", image.ErrUntrusted, why)
 	}

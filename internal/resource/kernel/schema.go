@@ -55,7 +55,8 @@ func (r *kernel) Schema(ctx context.Context, _ resource.SchemaRequest, resp *res
 }
 
 func sourceAttribute() schema.Attribute {
-	const files = "It has `boot/vmlinuz-<release>` and, unless all drivers are built in, `lib/modules/<release>`."
+	const files = "It has `boot/vmlinuz-<release>` or `lib/modules/<release>/vmlinuz` and, unless all drivers are built in, " +
+		"`lib/modules/<release>`, perhaps below `usr`; of Alpine's `boot/vmlinuz-virt`, the one such folder."
 	var one []path.Expression
 	for _, name := range []string{fromContainer, fromURL, fromFile, fromHost} {
 		one = append(one, path.MatchRoot("source").AtName(name))
@@ -65,9 +66,9 @@ func sourceAttribute() schema.Attribute {
 		Attributes: map[string]schema.Attribute{
 			fromContainer: imagesource.RootFilesystemAttribute("A container image with the files of a distribution's package. " + files +
 				" Of a multi-platform image, that for the host's architecture is used. Moving a tag has no effect on an existing kernel."),
-			fromURL: imagesource.URLAttribute("A Debian package (`linux-image-*.deb`; Ubuntu has the modules in one of their own, so "+
-				"make a tar archive of both), a tar archive with the same files, or a kernel alone, on a web server. "+files+
-				" A tar archive and a kernel may be compressed with gzip, xz or zstd.",
+			fromURL: imagesource.URLAttribute("A Debian or RPM package (`linux-image-*.deb`; Ubuntu and Fedora have the modules in one "+
+				"of their own: make a container image with both), a package of Alpine (`linux-virt-*.apk`), a tar archive with the same "+
+				"files, or a kernel alone, on a web server. "+files+" A tar archive and a kernel may be compressed with gzip, xz or zstd.",
 				"With it, changing `url` does not force a new resource."),
 			fromFile: imagesource.FileAttribute("The same in a file on the computer that runs Terraform. The file is hashed at each "+
 				"plan; changed content forces a new resource.",

@@ -31,14 +31,14 @@ func (r *kernel) read(ctx context.Context, h *host.Host, s sourceModel) (k *init
 	case fromURL:
 		is := image.URL{URL: s.URL.URL.ValueString(), Checksum: s.URL.Checksum.ValueString()}
 		digest = is.Checksum
-		k, err = readFile(is.OpenFile(ctx))
+		k, err = initramfs.Read(func() (io.ReadCloser, error) { return is.OpenFile(ctx) })
 	case fromFile:
 		is := image.LocalFile{Path: s.File.Path.ValueString()}
 		if is.Digest, err = is.Hash(ctx); err != nil {
 			return nil, "", err
 		}
 		digest = is.Digest
-		k, err = readFile(is.OpenFile(ctx))
+		k, err = initramfs.Read(func() (io.ReadCloser, error) { return is.OpenFile(ctx) })
 	}
 	if err != nil {
 		return nil, "", err
@@ -48,16 +48,6 @@ func (r *kernel) read(ctx context.Context, h *host.Host, s sourceModel) (k *init
 			architecture)
 	}
 	return k, digest, nil
-}
-
-// readFile reads the kernel of a file that was opened, unless that failed.
-func readFile(from io.ReadCloser, err error) (*initramfs.Kernel, error) {
-	if err != nil {
-		return nil, err
-	}
-	k, err := initramfs.Read(from)
-	_ = from.Close()
-	return k, err
 }
 
 func (r *kernel) readImage(ctx context.Context, h *host.Host, from interface {
@@ -75,5 +65,8 @@ func (r *kernel) readImage(ctx context.Context, h *host.Host, from interface {
 		layers = append(layers, func() (io.ReadCloser, error) { return l.Open(ctx) })
 	}
 	k, err := initramfs.ReadLayers(layers)
+	if err != nil {
+		err = fmt.Errorf("the container image %s: %w", is.Layers[0].Image, err)
+	}
 	return k, digest, err
 }
