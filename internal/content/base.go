@@ -103,7 +103,9 @@ func (m *Creator) overBase(ctx context.Context, key string, j *journal, s Spec,
 				return err
 			}
 			j.bases = imagesOf(bases)
-			made, err = makeOverlay(ctx, j.host, s, bases[len(bases)-1])
+			if err = s.noteImage(ctx, j.host); err == nil {
+				made, err = makeOverlay(ctx, j.host, s, bases[len(bases)-1])
+			}
 			return err
 		})
 		if err == nil {

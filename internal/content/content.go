@@ -77,6 +77,8 @@ type Spec struct {
 	Base *Image
 	// Layers are, instead of Base, those of a root file system, the lowest one first: each is a shared image over the one before.
 	Layers []image.RootLayer
+	// Root is the container image that has these layers.
+	Root image.RootFS
 	// Skipped is called with how many entries and attributes of the layers were left out, if there are any. It may be nil.
 	Skipped func(entries int)
 	// Master is the source of a copy, with its capacity; only the identity of its images is recorded.

@@ -46,6 +46,8 @@ type garbage struct {
 	domains []host.Domain
 	opened  Opened
 	volumes []host.StorageVolume
+	// records are the UUIDs of secrets, by what they are of.
+	records map[string]string
 }
 
 // collectOthers deletes the other shared images of the pool that have been in use, and are not any more. Those that fail are tried again by
@@ -113,7 +115,7 @@ func (g *garbage) collect(ctx context.Context, name string) (below string, err e
 	if _, _, err := recordOf(ctx, g.host, baseUsage(g.pool, name)); err != nil { // as that of a newer provider
 		return "", err
 	}
-	if err := forgetBase(ctx, g.host, g.pool, name); err != nil {
+	if err := errors.Join(forgetImages(ctx, g.host, g.records, g.pool, name), forgetBase(ctx, g.host, g.pool, name)); err != nil {
 		return "", err
 	}
 	g.volumes = slices.DeleteFunc(g.volumes, func(other host.StorageVolume) bool { return other.Path == v.Path })
@@ -135,6 +137,9 @@ func (g *garbage) read(ctx context.Context) (err error) {
 	}
 	if err == nil {
 		g.volumes, err = g.host.Overlays(ctx)
+	}
+	if err == nil {
+		g.records, err = g.host.SecretsOfVolumes(ctx)
 	}
 	g.isRead = err == nil
 	return err

@@ -160,6 +160,56 @@ func TestMake_LayerIsRefused(t *testing.T) {
 	}
 }
 
+// What an image is stays as long as its highest layer, whatever disk has that.
+func TestNotedImage(t *testing.T) {
+	h, maker := newHost(), &content.Creator{Owner: "prod"}
+	noted := func(digest string) bool {
+		t.Helper()
+		is, err := content.NotedImage(t.Context(), h, "ssd", "a.example/b@"+digest, digest)
+		if err != nil {
+			if !strings.Contains(err.Error(), "Make one disk of it with IfNotPresent") {
+				t.Error(err)
+			}
+			return false
+		}
+		if is.Digest != digest || len(is.Layers) != 2 || is.Layers[1].ChainID != "/base/app" || is.Entrypoint[0] != "/bin/"+digest {
+			t.Errorf("%s is %+v", digest, is)
+		}
+		if _, err := is.Layers[0].Open(t.Context()); err == nil || !strings.Contains(err.Error(), "the registry is not asked") {
+			t.Error(err)
+		}
+		return true
+	}
+	made := map[string]content.Created{}
+	for digest, environment := range map[string]int{"one": 1, "two": 1, "long": 70_000, "": 1} {
+		s := layered(t, "disk"+digest, "base", "app")
+		s.Root = image.RootFS{Digest: digest, Layers: s.Layers, Entrypoint: []string{"/bin/" + digest}, Environment: []string{strings.Repeat("x", environment)}}
+		made[digest] = mustMake(t, h, s)
+	}
+	above := mustMake(t, h, layered(t, "above", "base", "app", "more"))
+	if !noted("one") || !noted("two") || noted("long") || noted("three") || noted("") {
+		t.Errorf("the host has %v", h.secrets)
+	}
+	remove := func(disk string, of content.Created) {
+		t.Helper()
+		if err := maker.Remove(t.Context(), "a", h, "ssd", disk, of.Generation); err != nil {
+			t.Fatal(err)
+		}
+		if err := maker.CollectGarbage(t.Context(), "a", h, "ssd", path.Base(of.Bases[0].Name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for digest, of := range made {
+		remove("disk"+digest, of)
+	}
+	if !noted("one") || !noted("two") {
+		t.Error("an image is not known any more whose layers are all there")
+	}
+	if remove("above", above); noted("one") || len(h.secrets) > 0 {
+		t.Errorf("left are %v", h.secrets)
+	}
+}
+
 // A layer is not deleted while a disk over it is being made.
 func TestCollectGarbage_KeepsWhatIsAwaited(t *testing.T) {
 	h, maker := newHost(), &content.Creator{Owner: "prod"}

@@ -17,6 +17,8 @@ const maxConfig = 4 << 20
 
 // RootFS is the root file system of a container image, and the program that starts in it.
 type RootFS struct {
+	// Digest is that by which the image was asked for, perhaps of an index.
+	Digest string
 	// Layers begin with the lowest one.
 	Layers []RootLayer
 	// Architecture is in OCI's notation, with a variant where there is one: amd64, arm64, arm/v7.
@@ -37,9 +39,9 @@ type RootLayer struct {
 	// (https://github.com/opencontainers/image-spec/blob/main/config.md#layer-chainid), like sha256:hex.
 	ChainID string
 	// Image is the reference of its image. Errors of Open and of what it has opened do not name it.
-	Image string
+	Image string `json:"-"`
 	// Open returns the unpacked archive. It returns io.EOF only after the layer was verified, packed and unpacked (see Drain).
-	Open func(context.Context) (io.ReadCloser, error)
+	Open func(context.Context) (io.ReadCloser, error) `json:"-"`
 }
 
 // RootFS returns the root file system of the image with that digest. No layer is read yet.
@@ -65,7 +67,7 @@ func (c Container) RootFS(ctx context.Context, digest string) (RootFS, error) {
 		return RootFS{}, c.explain(fmt.Errorf("%w: %w", ErrUntrusted, err))
 	}
 	is := RootFS{
-		Architecture: platformOf(v1.Descriptor{Platform: config.Platform()}), Entrypoint: config.Config.Entrypoint,
+		Digest: digest, Architecture: platformOf(v1.Descriptor{Platform: config.Platform()}), Entrypoint: config.Config.Entrypoint,
 		Command:     config.Config.Cmd,
 		Environment: config.Config.Env, User: config.Config.User, WorkingDirectory: config.Config.WorkingDir,
 		StopSignal: config.Config.StopSignal,

@@ -68,10 +68,14 @@ func (f *files) keep(name string, r io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("read %q: %w", name, err)
 	}
-	if f.kept += len(content); len(content) > maxFile || f.kept > maxKept {
-		return fmt.Errorf("%w: it has more than a kernel and its modules have: %q ends after %d bytes", image.ErrUntrusted, name, f.kept)
+	f.content[name] = content
+	return f.count(name, len(content))
+}
+
+func (f *files) count(name string, bytes int) error {
+	if f.kept += bytes; bytes > maxFile || f.kept > maxKept {
+		return fmt.Errorf("%w: it has more than a kernel and its modules have: %.300q ends after %d bytes", image.ErrUntrusted, name, f.kept)
 	}
-	f.put(files{content: map[string][]byte{name: content}, kept: f.kept})
 	return nil
 }
 
@@ -81,12 +85,12 @@ func (f *files) link(name, target string) {
 	if !ok {
 		content, ok = f.below[target]
 	}
-	if ok {
-		f.put(files{content: map[string][]byte{name: content}, kept: f.kept})
+	if !ok {
+		f.sought[target], f.misses = true, true
+		f.kept += len(target)
 		return
 	}
-	f.sought[target], f.misses = true, true
-	f.kept += len(target)
+	f.content[name] = content
 }
 
 // isWhiteout reports whether an entry removes files of the layers below, and keeps their path
@@ -110,9 +114,6 @@ func (f *files) put(above files) {
 		maps.DeleteFunc(f.content, func(kept string, _ []byte) bool {
 			return hidden == "" || kept == hidden || strings.HasPrefix(kept, strings.TrimSuffix(hidden, "/")+"/")
 		})
-	}
-	if f.content == nil {
-		f.content = map[string][]byte{}
 	}
 	maps.Copy(f.content, above.content)
 	f.kept = above.kept // also what is hidden was read

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ type opener = func() (io.ReadCloser, error)
 func Read(open opener) (*Kernel, error) { return read([]opener{open}, (*files).addFile) }
 
 // ReadLayers reads a kernel and its modules from the layers of a container image, the lowest one first. Each is read to its end.
-func ReadLayers(open []opener) (*Kernel, error) { return read(open, (*files).addLayer) }
+func ReadLayers(open []opener) (*Kernel, error) { return read(open, (*files).addArchive) }
 
 // read reads all again for hard links to files of other layers, which images of ostree have.
 func read(open []opener, add func(*files, io.Reader) error) (*Kernel, error) {
@@ -40,6 +41,7 @@ func read(open []opener, add func(*files, io.Reader) error) (*Kernel, error) {
 }
 
 func readAll(open []opener, add func(*files, io.Reader) error, sought map[string]bool) (found files, err error) {
+	found.content = map[string][]byte{}
 	for n, next := range open {
 		own, err := found.readLayer(next, add, sought)
 		if err == nil && own.misses { // they may be in the same layer
@@ -61,7 +63,7 @@ func (f *files) readLayer(open opener, add func(*files, io.Reader) error, sought
 	if err != nil {
 		return own, err
 	}
-	own = files{kept: f.kept, below: f.content, sought: sought}
+	own = files{content: map[string][]byte{}, kept: f.kept, below: f.content, sought: sought}
 	return own, errors.Join(add(&own, from), from.Close())
 }
 
@@ -81,14 +83,6 @@ func (f *files) addFile(r io.Reader) error {
 	}
 	_, err := io.Copy(io.Discard, raw) // only at its end it is verified
 	return err
-}
-
-// addLayer adds the files of a layer of a container image.
-func (f *files) addLayer(r io.Reader) error {
-	if err := f.addArchive(r); err != nil {
-		return err
-	}
-	return image.Drain(r)
 }
 
 // Check refuses what is by its beginning nothing that Read reads.
@@ -142,18 +136,15 @@ func (f *files) addPacked(r io.Reader) error {
 	if !isArchive {
 		return f.keep("vmlinuz", content)
 	}
-	if err := f.addArchive(content); err != nil {
-		return err
-	}
-	return image.Drain(content)
+	return f.addArchive(content)
 }
 
-// addArchive adds the files of a tar archive, which may be a layer of a container image.
+// addArchive adds the files of a tar archive, which may be a layer of a container image, and reads to its end.
 func (f *files) addArchive(r io.Reader) error {
 	for archive := tar.NewReader(r); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return image.Drain(r)
 		}
 		if err != nil {
 			return fmt.Errorf("read the kernel's archive: %w", err)
@@ -164,9 +155,10 @@ func (f *files) addArchive(r io.Reader) error {
 		case h.Typeflag == tar.TypeLink && isWanted(name):
 			f.link(name, withoutUsr(h.Linkname))
 		case h.Typeflag == tar.TypeReg && (isWanted(name) || f.sought[name]):
-			if err := f.keep(name, archive); err != nil {
-				return err
-			}
+			err = f.keep(name, archive)
+		}
+		if err = cmp.Or(err, f.count(name, 0)); err != nil {
+			return err
 		}
 	}
 }

@@ -2,6 +2,7 @@ package initramfs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,18 +23,16 @@ const (
 
 // addRPM adds the files of an RPM package.
 func (f *files) addRPM(r io.Reader) error {
+	broken := func(why error) error {
+		return fmt.Errorf("%w: it is no whole RPM package with files that are packed with gzip, xz or zstd: %w", image.ErrUntrusted, why)
+	}
 	_, err := io.CopyN(io.Discard, r, rpmLead)
-	for _, alignment := range []int64{8, 1} {
-		if err == nil {
-			err = skipHeader(r, alignment)
-		}
+	if err = cmp.Or(err, skipHeader(r, 8), skipHeader(r, 1)); err != nil {
+		return broken(err)
 	}
-	var content io.ReadCloser
-	if err == nil {
-		content, err = image.Unpack(r)
-	}
+	content, err := image.Unpack(r)
 	if err != nil {
-		return brokenRPM(err)
+		return broken(err)
 	}
 	defer func() { _ = content.Close() }()
 	for archive := cpio.NewReader(content); ; {
@@ -45,7 +44,7 @@ func (f *files) addRPM(r io.Reader) error {
 			err = errors.New("a file has no size")
 		}
 		if err != nil {
-			return brokenRPM(err)
+			return broken(err)
 		}
 		name := withoutUsr(h.Name)
 		if !h.Mode.IsRegular() || !isWanted(name) {
@@ -55,13 +54,9 @@ func (f *files) addRPM(r io.Reader) error {
 			return err
 		}
 		if int64(len(f.content[name])) < h.Size {
-			return brokenRPM(io.ErrUnexpectedEOF)
+			return broken(io.ErrUnexpectedEOF)
 		}
 	}
-}
-
-func brokenRPM(why error) error {
-	return fmt.Errorf("%w: it is no whole RPM package with files that are packed with gzip, xz or zstd: %w", image.ErrUntrusted, why)
 }
 
 // skipHeader skips a header, which is padded.

@@ -22,7 +22,7 @@ func (r *disk) prepareContent(
 		return r.prepareComposed(ctx, *plan, s, spec)
 	}
 	if s.Root != nil {
-		is, digest, err := s.Root.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, spec)
+		is, digest, err := r.prepareRoot(ctx, h, *s.Root, spec)
 		plan.ImageConfiguration = configurationOf(is)
 		plan.warnOfArchitecture(is, diags)
 		plan.logLayers(ctx, spec)

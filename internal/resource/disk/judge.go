@@ -57,7 +57,10 @@ func (r *disk) judgeSource(ctx context.Context, h *host.Host, config tfsdk.Confi
 		if s.Root == nil {
 			return types.String{}, s.Judge(ctx, &r.Provider.Tags, h, spec)
 		}
-		_, _, err := s.Root.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, &spec)
+		if spec.Pool == "" && !s.Root.IsPulled() {
+			return types.String{}, nil // what knows the image is not known
+		}
+		_, _, err := r.prepareRoot(ctx, h, *s.Root, &spec)
 		return types.String{}, err
 	})
 	return err

@@ -13,8 +13,21 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/content"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/imagesource"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
+
+// prepareRoot sets the layers of a disk, and returns the image's digest. Without the registry, an earlier disk of the pool says what the
+// image is.
+func (r *disk) prepareRoot(ctx context.Context, h *host.Host, from imagesource.Reference, spec *content.Spec) (image.RootFS, string, error) {
+	if from.IsPulled() {
+		return from.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, spec)
+	}
+	digest := from.PlanDigest().ValueString()
+	is, err := content.NotedImage(ctx, h, spec.Pool, from.Image.ValueString(), digest)
+	spec.Layers, spec.Root = is.Layers, is
+	return is, digest, err
+}
 
 // warnOfArchitecture warns of a container image for another architecture than the host's. It is no error, because a guest may have that,
 // emulated.
@@ -68,7 +81,7 @@ func (r *disk) adoptConfiguration(ctx context.Context, h *host.Host, plan *model
 	if s.Root == nil {
 		return // of a source that was unknown in the plan
 	}
-	is, _, err := s.Root.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, &content.Spec{})
+	is, _, err := r.prepareRoot(ctx, h, *s.Root, &content.Spec{Pool: plan.Pool.ValueString()})
 	if err != nil {
 		diags.AddAttributeWarning(path.Root("image_configuration"), "The configuration of the image of disk "+plan.label()+" is not known",
 			fmt.Sprintf("The imported disk %s was adopted, and its image_configuration is null, because the container image could not be "+

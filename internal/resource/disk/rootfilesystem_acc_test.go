@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +27,11 @@ import (
 
 func rootFilesystem(reference string) string {
 	return fmt.Sprintf("source = { root_filesystem = { image = %q } }", reference)
+}
+
+// unpulled is the same without its registry.
+func unpulled(image lab.RegistryImage) string {
+	return fmt.Sprintf("source = { root_filesystem = { image = %q, pull_policy = \"Never\" } }", image.ByDigest)
 }
 
 // layersOf are layers with a file of that name each, which has its name as its content.
@@ -181,7 +187,8 @@ func TestAccDisk_RootFilesystemRefused(t *testing.T) {
 		"hostile":   {disk("root", rootFilesystem(hostile.Reference)), "layer 2 of 2 of the container image " + hostile.Reference + ":"},
 		"too small": {disk("root", "size = \"8Gi\"\n"+rootFilesystem(image.Reference)), "source.root_filesystem has 16Gi"},
 		"raw":       {disk("root", "format = \"raw\"\n"+rootFilesystem(image.Reference)), "Overlays and clones are qcow2 images"},
-		"unpulled":  {disk("root", `source = { root_filesystem = { image = "a.example/b:1", pull_policy = "Never" } }`), `value must be one of`},
+		"not there": {disk("root", unpulled(image)), "has no disk of the container image " + image.ByDigest},
+		"unpulled":  {disk("root", `source = { root_filesystem = { image = "a.example/b:1", pull_policy = "Never" } }`), "A tag needs the registry"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resource.Test(t, resource.TestCase{
@@ -193,6 +200,56 @@ func TestAccDisk_RootFilesystemRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A disk of an image that another one of the pool has is made without the registry, and nothing is left of what was recorded for that.
+func TestAccDisk_RootFilesystemUnpulled(t *testing.T) {
+	l := acctest.Lab(t)
+	registry, image := pushedLayers(t, l, "unpulled", "base", "app")
+	_, other := pushedLayers(t, l, "over", "base", "app", "more")
+	requests := func() (n int) {
+		for _, kind := range []string{"manifests", "blobs"} {
+			n += registry.Requests(http.MethodGet, kind) + registry.Requests(http.MethodHead, kind)
+		}
+		return n
+	}
+	first := acctest.Provider(l, "disks") + disk("first", rootFilesystem(image.Reference)) + disk("other", rootFilesystem(other.Reference))
+	third := disk("third", unpulled(image))
+	entrypoint := func(name, program string) statecheck.StateCheck {
+		return statecheck.ExpectKnownValue("virtclaim_disk."+name, tfjsonpath.New("image_configuration").AtMapKey("entrypoint"),
+			knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact(program)}))
+	}
+	had := 0
+	asked := func(*terraform.State) error {
+		if n := requests(); n != had {
+			return fmt.Errorf("the registry was asked %d times", n-had)
+		}
+		return nil
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(),
+		Steps: []resource.TestStep{{Config: first}, {
+			PreConfig: func() { had = requests() },
+			Config:    first + disk("second", unpulled(image)) + third, ConfigStateChecks: []statecheck.StateCheck{
+				entrypoint("second", "/bin/unpulled"), known("second", "digest", image.Digest), known("third", "digest", image.Digest),
+			},
+			Check: resource.ComposeTestCheckFunc(asked, func(*terraform.State) error {
+				hasFiles(t, file(l, "second"), "app", "base")
+				return nil
+			}),
+		}, {
+			Config: first + third, Check: asked,
+		}, {
+			Config:            acctest.Provider(l, "disks") + disk("other", rootFilesystem(other.Reference)) + strings.Replace(third, "third", "fourth", 2),
+			ConfigStateChecks: []statecheck.StateCheck{entrypoint("other", "/bin/over"), entrypoint("fourth", "/bin/unpulled")}, Check: asked,
+		}},
+		CheckDestroy: func(*terraform.State) error {
+			if b, d := inPool(t, l); len(b)+len(d) > 0 || strings.Contains(virsh(t, l, "secret-list"), "virtclaim") {
+				return fmt.Errorf("left are %v, %v: %s", b, d, virsh(t, l, "secret-list"))
+			}
+			return nil
+		},
+	})
 }
 
 // Layers with what AUFS and macOS have put into them become disks without it, and the log says so once for an image.
@@ -241,13 +298,13 @@ func TestAccDisk_RootFilesystemInterrupted(t *testing.T) {
 			"create", "", config,
 			map[lab.Call]int{
 				lab.CallCreateXML: 2, lab.CallDefine: 3, lab.CallDomainCreateFlags: 1, lab.CallVolumeCreate: 3, lab.CallVolumeUpload: 4,
-				lab.CallUndefine: 2, lab.CallDestroy: 2, lab.CallSecretDefine: 2, // after the last ones the disk is made
+				lab.CallUndefine: 2, lab.CallDestroy: 2, lab.CallSecretDefine: 3, // after the last ones the disk is made
 			},
 			whole, "",
 		}, false, []int64{1, 512 << 10}},
 		{scenario{
 			"destroy", config, "\n",
-			map[lab.Call]int{lab.CallCreateXML: 1, lab.CallVolumeDelete: 3, lab.CallSecretUndefine: 2, lab.CallDestroy: 1},
+			map[lab.Call]int{lab.CallCreateXML: 1, lab.CallVolumeDelete: 3, lab.CallSecretUndefine: 3, lab.CallDestroy: 1},
 			nil, config, // the shared images may stay until the next disk of their pool is destroyed
 		}, false, nil},
 	} {

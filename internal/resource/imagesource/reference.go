@@ -62,6 +62,9 @@ func (r Reference) resolve(ctx context.Context, tags *image.Tags) (from image.Co
 	return from, digest, err
 }
 
+// IsPulled reports whether the registry may be asked; if not, the digest is in the reference.
+func (r Reference) IsPulled() bool { return r.PullPolicy.ValueString() != pullNever }
+
 // PrepareRootFS sets the layers of a volume with the root file system of the image, and returns the image's digest. The registry is always
 // asked which layers the image has.
 func (r Reference) PrepareRootFS(
@@ -74,6 +77,6 @@ func (r Reference) PrepareRootFS(
 	if err == nil {
 		is, err = from.RootFS(ctx, digest)
 	}
-	spec.Layers = is.Layers
+	spec.Layers, spec.Root = is.Layers, is
 	return is, digest, err
 }

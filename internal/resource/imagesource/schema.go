@@ -14,11 +14,18 @@ func ContainerAttribute(description, pullPolicy string) schema.Attribute {
 	return object(description, attributes)
 }
 
+// UnpackedAttribute is an optional container_image whose files are read.
+func UnpackedAttribute(description string) schema.Attribute {
+	return object(description, referenceAttributes("When the registry is asked what a tag stands for. `IfNotPresent` (default): once in "+
+		"an apply. `Always`: each time.", pullIfNotPresent, pullAlways))
+}
+
 // RootFilesystemAttribute is an optional root_filesystem.
 func RootFilesystemAttribute(description string) schema.Attribute {
 	return object(description, referenceAttributes("When the registry is asked what a tag stands for. `IfNotPresent` (default): once for "+
 		"all disks of an apply. `Always`: for each disk. In either case it is asked which layers the image has, and no layer is "+
-		"downloaded again that the host has.", pullIfNotPresent, pullAlways))
+		"downloaded again that the host has. `Never`: it is asked for nothing. The image must be given by digest, and the pool must have "+
+		"a disk of it that was made otherwise.", pullIfNotPresent, pullAlways, pullNever))
 }
 
 func referenceAttributes(pullPolicy string, policies ...string) map[string]schema.Attribute {

@@ -64,7 +64,7 @@ func sourceAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Required: true, MarkdownDescription: "Where the kernel comes from: exactly one of these.",
 		Attributes: map[string]schema.Attribute{
-			fromContainer: imagesource.RootFilesystemAttribute("A container image with the files of a distribution's package. " + files +
+			fromContainer: imagesource.UnpackedAttribute("A container image with the files of a distribution's package. " + files +
 				" Of a multi-platform image, that for the host's architecture is used. Moving a tag has no effect on an existing kernel."),
 			fromURL: imagesource.URLAttribute("A Debian or RPM package (`linux-image-*.deb`; Ubuntu and Fedora have the modules in one "+
 				"of their own: make a container image with both), a package of Alpine (`linux-virt-*.apk`), a tar archive with the same "+
