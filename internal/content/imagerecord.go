@@ -53,8 +53,8 @@ func NotedImage(ctx context.Context, h Host, pool, reference, digest string) (is
 		}
 	}
 	if err == nil && json.Unmarshal([]byte(text), &is) != nil || len(is.Layers) == 0 {
-		err = errors.Join(err, fmt.Errorf("the storage pool %s has no disk of the container image %s that says which layers it has, and with "+
-			"pull_policy = \"Never\" the registry is not asked. Make one disk of it with IfNotPresent", pool, reference))
+		err = errors.Join(err, fmt.Errorf("the storage pool %s has no disk of the container image %s that says which layers it has, and "+
+			"with pull_policy = \"Never\" the registry is not asked. Make one disk of it with IfNotPresent", pool, reference))
 	}
 	for n := range is.Layers {
 		is.Layers[n].Image = reference

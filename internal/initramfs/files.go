@@ -74,7 +74,8 @@ func (f *files) keep(name string, r io.Reader) error {
 
 func (f *files) count(name string, bytes int) error {
 	if f.kept += bytes; bytes > maxFile || f.kept > maxKept {
-		return fmt.Errorf("%w: it has more than a kernel and its modules have: %.300q ends after %d bytes", image.ErrUntrusted, name, f.kept)
+		return fmt.Errorf("%w: it has more than a kernel and its modules have: %.300q ends after %d bytes", image.ErrUntrusted, name,
+			f.kept)
 	}
 	return nil
 }

@@ -115,8 +115,8 @@ func checkHead(content *bufio.Reader) (isArchive bool, err error) {
 	}
 	if _, err := ArchitectureOf(head); err != nil {
 		return false,
-			fmt.Errorf("%w. A Debian or RPM package, a tar archive with boot/vmlinuz-<release> and lib/modules/<release>, and a kernel alone "+
-				"are read", err)
+			fmt.Errorf("%w. A Debian or RPM package, a tar archive with boot/vmlinuz-<release> and lib/modules/<release>, and a kernel "+
+				"alone are read", err)
 	}
 	return false, nil
 }

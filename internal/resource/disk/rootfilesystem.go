@@ -19,7 +19,9 @@ import (
 
 // prepareRoot sets the layers of a disk, and returns the image's digest. Without the registry, an earlier disk of the pool says what the
 // image is.
-func (r *disk) prepareRoot(ctx context.Context, h *host.Host, from imagesource.Reference, spec *content.Spec) (image.RootFS, string, error) {
+func (r *disk) prepareRoot(
+	ctx context.Context, h *host.Host, from imagesource.Reference, spec *content.Spec,
+) (image.RootFS, string, error) {
 	if from.IsPulled() {
 		return from.PrepareRootFS(ctx, &r.Provider.Tags, h.Architecture, spec)
 	}
