@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"fmt"
 	"os"
 	"os/exec"
@@ -88,7 +89,7 @@ func readKernel(ctx context.Context) (*initramfs.Kernel, error) {
 	if err := errors.Join(w.AddFS(os.DirFS(files.Root)), w.Close()); err != nil {
 		return nil, err
 	}
-	return initramfs.Read(&archive)
+	return initramfs.Read(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil })
 }
 
 // makeRoot makes a disk with a file system of the probe and the guest's files.

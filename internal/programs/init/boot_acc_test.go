@@ -51,6 +51,7 @@ type outcome struct {
 	status  guestinit.Status
 	report  report
 	root    string
+	stopped bool
 }
 
 const (
@@ -75,7 +76,9 @@ func (g guest) boot(t *testing.T, artefacts *artefacts) outcome {
 	folder := t.TempDir()
 	root := filepath.Join(folder, "root.img")
 	g.makeRoot(t, artefacts, folder, root)
-	return observe(t, root, g.run(t, artefacts, folder, root))
+	o := observe(t, root, g.run(t, artefacts, folder, root))
+	o.stopped = g.powerDown
+	return o
 }
 
 // run is boot with that root disk. It returns what the console has.
@@ -171,8 +174,10 @@ func observe(t *testing.T, root, console string) outcome {
 
 func (o outcome) mustExit(t *testing.T, code int) {
 	t.Helper()
-	if want := (guestinit.Status{State: guestinit.Exited, ExitCode: code}); o.status != want {
-		t.Errorf("the status is %+v, and should be %+v", o.status, want)
+	is := o.status
+	is.Output = "" // of which there is more on the console
+	if want := (guestinit.Status{State: guestinit.Exited, ExitCode: code, Ended: !o.stopped}); is != want {
+		t.Errorf("the status is %+v, and should be %+v", is, want)
 	}
 }
 
@@ -189,7 +194,7 @@ func TestAccInit_ScratchImage(t *testing.T) {
 	o := guest{
 		config: guestinit.Config{
 			Arguments: []string{"/probe", "report", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}, User: "1234", Hostname: "web.example.org",
-			Environment: map[string]string{"COLOUR": "light blue"}, WorkingDirectory: "/work/here",
+			Environment: map[string]string{"COLOUR": "light blue"}, WorkingDirectory: "/work/here", TTY: true,
 		},
 		grownTo: 200 << 20,
 	}.boot(t, a)

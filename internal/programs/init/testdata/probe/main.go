@@ -117,9 +117,11 @@ func describe() {
 	if err == nil {
 		_ = listener.Close()
 	}
-	terminal, err := os.Open("/dev/tty")
-	note(err)
-	_ = terminal.Close()
+	if info, err := os.Stdout.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		terminal, err := os.Open("/dev/tty")
+		note(err)
+		_ = terminal.Close()
+	}
 	var root syscall.Statfs_t
 	note(syscall.Statfs("/", &root))
 	r.RootMiB = root.Blocks * uint64(root.Bsize) >> 20
