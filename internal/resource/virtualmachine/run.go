@@ -382,7 +382,7 @@ func orNull(is bool) types.Bool {
 
 // warnOfProgram warns of a program that could not be started, or has failed.
 func (m model) warnOfProgram(is domainxml.Machine, diags *diag.Diagnostics) {
-	if is.IsDone() && *is.ExitCode != 0 {
+	if m.Running.ValueBool() && is.IsDone() && *is.ExitCode != 0 {
 		again := "An apply starts the machine again."
 		if m.runsOnce() {
 			again = "To run it again, replace the machine (-replace)."
