@@ -30,8 +30,8 @@ func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, r
 	resp.Schema = schema.Schema{
 		Version: providerdata.WithURIs,
 		MarkdownDescription: "A virtual machine: a libvirt domain on one host. Its disks take the `volume` of a binding or of a disk.\n\n" +
-			"All attributes except `name`, `name_prefix` and `machine` (other than its `hotplug_ports`) are changed in place; changing those " +
-			"forces a new resource. In a running machine, disks on the buses `virtio`, `scsi` and `usb` are plugged and unplugged, " +
+			"All attributes except `name`, `name_prefix` and `machine` (other than its `hotplug_ports`) are changed in place; changing " +
+			"those forces a new resource. In a running machine, disks on the buses `virtio`, `scsi` and `usb` are plugged and unplugged, " +
 			"unless it boots from them; media of CD-ROM drives are changed; memory and processors are changed up to their maximum. Other " +
 			"changes are written to the stored definition: a warning says that they take effect at the next start, or, with " +
 			"`allow_restart`, the machine is restarted.\n\nThe guest is asked to release a medium before another one is inserted, or the " +
@@ -49,9 +49,9 @@ func (r *virtualMachine) Schema(ctx context.Context, _ resource.SchemaRequest, r
 			},
 			"name": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-				MarkdownDescription: "Name of the libvirt domain, unique on its host. Either this or `name_prefix`. Names that begin with " +
-					"`virtclaim-` are reserved. Another one renames a machine that is off, unless its firmware is UEFI: that one, and a " +
-					"running one, is replaced.",
+				MarkdownDescription: "Name of the libvirt domain, unique on its host. Either this or `name_prefix`. Names that begin " +
+					"with `virtclaim-` are reserved. Another one renames a machine that is off, unless its firmware is UEFI: that one, " +
+					"and a running one, is replaced.",
 				Validators: []validator.String{
 					validName, stringvalidator.NoneOf(".", ".."),
 					stringvalidator.ExactlyOneOf(path.MatchRoot("name"), path.MatchRoot("name_prefix")),
