@@ -51,15 +51,10 @@ func (l *Lab) AddContainerImages(ctx context.Context, dir string) (s *ContainerI
 			return nil, err
 		}
 	}
-	data := filepath.Join(dir, "data.img")
-	format := exec.CommandContext(ctx, "mke2fs", "-q", "-t", "ext4", "-E", "root_owner=101:103", data, fmt.Sprint(containerImagesData>>10))
-	if out, err := format.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("make a file system: %w: %s", err, out)
-	}
 	if err := s.addClaim(ctx, hosts[1].Portal); err != nil {
 		return nil, err
 	}
-	return s, s.setVariables(hosts, dir, data)
+	return s, s.setVariables(hosts, dir)
 }
 
 // addClaim adds a blank claim, whose storage the host reaches at its portal.
@@ -74,9 +69,9 @@ func (s *ContainerImages) addClaim(ctx context.Context, portal string) (err erro
 	return s.lab.AddClaim(ctx, s.claim)
 }
 
-func (s *ContainerImages) setVariables(hosts [2]*LANHost, dir, data string) error {
+func (s *ContainerImages) setVariables(hosts [2]*LANHost, dir string) error {
 	s.Variables = map[string]string{
-		"TF_VAR_kernel_image": s.files.Kernel.Reference, "TF_VAR_kubeconfig": s.lab.Cluster.Kubeconfig, "TF_VAR_data_image": data,
+		"TF_VAR_kernel_image": s.files.Kernel.Reference, "TF_VAR_kubeconfig": s.lab.Cluster.Kubeconfig,
 		"TF_VAR_namespace": s.claim.Namespace, "TF_VAR_claim": s.claim.Name, "TF_VAR_log_dir": dir, "TF_VAR_domain_type": "qemu",
 		// Without KVM, a kernel that leaves these out boots in half of the time.
 		"TF_VAR_kernel_cmdline": "console=ttyS0 quiet panic=-1 no_timer_check cryptomgr.notests rodata=off",

@@ -62,18 +62,12 @@ resource "virtclaim_virtual_machine" "web" {
   lifecycle { replace_triggered_by = [virtclaim_disk.root["web"].id] }
 }
 
-# The claim is blank. It gets a file system once; the image is of no importance any more when the database has written to it.
+# The claim is blank: its machine makes a file system at the first start.
 resource "virtclaim_volume_binding" "data" {
   name        = "data"
   hosts       = [local.machines.database.host]
   access_mode = "write-exclusive"
   source      = { persistent_volume_claim = { namespace = var.namespace, claim_name = var.claim } }
-}
-
-resource "virtclaim_volume_content" "data" {
-  target = virtclaim_volume_binding.data.volume
-  source = { file = { path = var.data_image } }
-  lifecycle { ignore_changes = [source] }
 }
 
 resource "virtclaim_virtual_machine" "database" {
@@ -84,19 +78,18 @@ resource "virtclaim_virtual_machine" "database" {
   boot    = virtclaim_kernel.linux[local.machines.database.host].boot
   disks = {
     root = { volume = virtclaim_disk.root["database"].volume }
-    data = { volume = virtclaim_volume_content.data.volume }
+    data = { volume = virtclaim_volume_binding.data.volume }
   }
   interfaces = { lan = { bridge = var.hosts[local.machines.database.host].bridge, mac = local.machines.database.mac } }
   serial     = { log_file = "${var.log_dir}/database.log" }
   rng        = {}
   run = {
     image   = virtclaim_disk.root["database"].image_configuration
-    mounts  = { data = { path = "/var/lib/postgresql/data" } }
+    mounts  = { data = { path = "/var/lib/postgresql/data", format = "ext4" } }
     network = { lan = { addresses = [var.addresses.database] } }
     restart = "on-failure"
     environment = {
-      PGDATA                    = "/var/lib/postgresql/data/db" # a new file system has a folder, lost+found, and a new database must have none
-      POSTGRES_HOST_AUTH_METHOD = "trust"                       # on a network that others are on, a POSTGRES_PASSWORD by environment_from
+      POSTGRES_HOST_AUTH_METHOD = "trust" # on a network that others are on, a POSTGRES_PASSWORD by environment_from
     }
     stop_timeout = 45 # a database that has to write much needs more than the default
   }

@@ -49,11 +49,6 @@ variable "claim" {
   type        = string
 }
 
-variable "data_image" {
-  description = "Path of an image with a file system, which belongs to the database's user: mke2fs -t ext4 -E root_owner=999:999 data.img 20G"
-  type        = string
-}
-
 variable "log_dir" {
   description = "Folder, on the hosts, for what the machines write to their serial ports."
   type        = string
