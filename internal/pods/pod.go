@@ -199,7 +199,7 @@ var transient = []string{"ContainerCreating", "PodInitializing", "ErrImagePull"}
 
 // failure is why a pod can't start, as far as that is known.
 func failure(pod *corev1.Pod) error {
-	for _, c := range pod.Status.ContainerStatuses {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		wait := c.State.Waiting
 		if wait == nil || slices.Contains(transient, wait.Reason) || wait.Reason == "CrashLoopBackOff" && c.RestartCount < 2 {
 			continue

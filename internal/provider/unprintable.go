@@ -17,7 +17,7 @@ import (
 // are in their own validators.
 var texts = []string{
 	"description", "devices_xml", "domain_xml", "user_data", "network_data", "meta_data", "config",
-	"cluster_ca_certificate", "ca_certificate", "client_certificate", "command", "args", "env", "environment",
+	"cluster_ca_certificate", "ca_certificate", "client_certificate", "command", "args", "env", "environment", "pod_template",
 }
 
 // isText reports whether the value is such a text. The content of files is a map of them; that of a binding is an identifier.

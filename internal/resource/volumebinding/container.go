@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/dynamic"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
@@ -40,6 +41,10 @@ func containerAttribute() schema.SingleNestedAttribute {
 		"args":    textList("Its arguments. `$(NAME)` is the value of an environment variable."),
 		"env": textMap("Environment variables. `POD_IP`, `HOST_IP`, `POD_NAME`, `POD_NAMESPACE`, and `VIRTCLAIM_SECRET`, the name of the " +
 			"Secret at `/var/run/virtclaim`, are there, too."),
+		"pod_template": tfvalue.Optional("What else the pod has: a PodTemplateSpec in YAML, of which `metadata.labels`, " +
+			"`metadata.annotations` and `spec` count. Its container is called `volume`; it may be left out, and there may be " +
+			"`initContainers`. What the other attributes say precedes: containers, variables, volumes and mounts are merged by name or " +
+			"path, other lists replaced. The text is in the state: name passwords by `valueFrom.secretKeyRef`."),
 		"ports": schema.ListNestedAttribute{
 			Optional: true, MarkdownDescription: "Ports of the container. The first takes the requests; 8443 if absent.",
 			Validators: []validator.List{listvalidator.SizeAtLeast(1)},
@@ -94,7 +99,8 @@ func containerAttribute() schema.SingleNestedAttribute {
 					stringvalidator.OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")),
 			}},
 		},
-		"security_context": object("Whom the container runs as. It never gets more rights than it was started with.",
+		"security_context": object("Whom the container runs as. It never gets more rights than it was started with, unless "+
+			"`pod_template` says so.",
 			map[string]schema.Attribute{
 				"run_as_non_root": schema.BoolAttribute{
 					Optional: true,
@@ -136,6 +142,7 @@ type containerModel struct {
 	Command   types.List   `tfsdk:"command"`
 	Args      types.List   `tfsdk:"args"`
 	Env       types.Map    `tfsdk:"env"`
+	Template  types.String `tfsdk:"pod_template"`
 	Ports     []portModel  `tfsdk:"ports"`
 	Scheme    types.String `tfsdk:"scheme"`
 	Resources *struct {
@@ -173,14 +180,56 @@ type portModel struct {
 	HostPort      types.Int64 `tfsdk:"host_port"`
 }
 
-// spec is the pod.
+// template is the pod: the attributes, over pod_template, over what every pod has.
+func (c containerModel) template(ctx context.Context, diags *diag.Diagnostics) (t corev1.PodTemplateSpec, err error) {
+	t, err = podTemplate(c.Template.ValueString())
+	if err != nil {
+		return t, err
+	}
+	spec, err := c.spec(ctx, diags)
+	if err != nil {
+		return t, err
+	}
+	if t.Spec, err = over(t.Spec, spec); err == nil {
+		c.complete(&t.Spec)
+	}
+	return t, err
+}
+
+// complete sets what nobody has.
+func (c containerModel) complete(spec *corev1.PodSpec) {
+	main := &spec.Containers[0]
+	if len(main.Ports) == 0 {
+		main.Ports = []corev1.ContainerPort{{ContainerPort: 8443}}
+	}
+	slices.SortStableFunc(main.Ports, func(a, b corev1.ContainerPort) int { return c.place(a) - c.place(b) })
+	// The program's last words explain why it ended.
+	main.TerminationMessagePolicy = cmp.Or(main.TerminationMessagePolicy, corev1.TerminationMessageFallbackToLogsOnError)
+	if main.SecurityContext.AllowPrivilegeEscalation == nil {
+		main.SecurityContext.AllowPrivilegeEscalation = new(false)
+	}
+	if main.SecurityContext.SeccompProfile == nil && spec.SecurityContext.SeccompProfile == nil {
+		main.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	}
+	if spec.AutomountServiceAccountToken == nil {
+		spec.AutomountServiceAccountToken = new(spec.ServiceAccountName != "")
+	}
+}
+
+// place is where a port is in the attribute; those of pod_template alone follow.
+func (c containerModel) place(p corev1.ContainerPort) int {
+	n := slices.IndexFunc(c.Ports, func(of portModel) bool { return of.ContainerPort.ValueInt64() == int64(p.ContainerPort) })
+	if n < 0 {
+		n = len(c.Ports)
+	}
+	return n
+}
+
+// spec is what the attributes say.
 func (c containerModel) spec(ctx context.Context, diags *diag.Diagnostics) (spec corev1.PodSpec, err error) {
-	no, runtimeDefault := false, corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	main := corev1.Container{
-		Image: c.Image.ValueString(), Command: texts(ctx, c.Command, diags), Args: texts(ctx, c.Args, diags),
-		SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, SeccompProfile: &runtimeDefault},
-		// The program's last words explain why it ended.
-		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		Name: dynamic.Container, Image: c.Image.ValueString(), Command: texts(ctx, c.Command, diags), Args: texts(ctx, c.Args, diags),
+		SecurityContext: &corev1.SecurityContext{},
 	}
 	env := textsByName(ctx, c.Env, diags)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -190,19 +239,18 @@ func (c containerModel) spec(ctx context.Context, diags *diag.Diagnostics) (spec
 		main.Ports = append(main.Ports,
 			corev1.ContainerPort{ContainerPort: int32(p.ContainerPort.ValueInt64()), HostPort: int32(p.HostPort.ValueInt64())})
 	}
-	if len(main.Ports) == 0 {
-		main.Ports = []corev1.ContainerPort{{ContainerPort: 8443}}
-	}
 	if r := c.Resources; r != nil {
 		main.Resources.Requests, err = quantities(textsByName(ctx, r.Requests, diags))
 		if err == nil {
 			main.Resources.Limits, err = quantities(textsByName(ctx, r.Limits, diags))
 		}
 	}
-	hasToken := !c.ServiceAccount.IsNull()
 	spec = corev1.PodSpec{
-		ServiceAccountName: c.ServiceAccount.ValueString(), AutomountServiceAccountToken: &hasToken,
-		NodeSelector: textsByName(ctx, c.NodeSelector, diags), SecurityContext: &corev1.PodSecurityContext{},
+		ServiceAccountName: c.ServiceAccount.ValueString(), NodeSelector: textsByName(ctx, c.NodeSelector, diags),
+		SecurityContext: &corev1.PodSecurityContext{},
+	}
+	if spec.ServiceAccountName != "" {
+		spec.AutomountServiceAccountToken = new(true)
 	}
 	for _, name := range texts(ctx, c.PullSecrets, diags) {
 		spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
@@ -256,8 +304,11 @@ func (c containerModel) mount(spec *corev1.PodSpec, main *corev1.Container) erro
 	return nil
 }
 
+// addedVolume begins the names of volumes of attributes.
+const addedVolume = "volume-"
+
 func addVolume(spec *corev1.PodSpec, from corev1.VolumeSource) (name string) {
-	name = fmt.Sprintf("volume-%d", len(spec.Volumes))
+	name = fmt.Sprintf("%s%d", addedVolume, len(spec.Volumes))
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: from})
 	return name
 }

@@ -93,7 +93,7 @@ func surelyDiffers(ctx context.Context, was, is attr.Value) bool {
 // validate checks what is known of a source.
 func (d dynamicModel) validate(ctx context.Context, diags *diag.Diagnostics) error {
 	if c := d.container(ctx, diags); c != nil {
-		_, err := c.spec(ctx, diags)
+		_, err := c.template(ctx, diags)
 		return err
 	}
 	s := d.server(ctx, diags)

@@ -44,7 +44,7 @@ func (r *binding) dynamicVolume(ctx context.Context, m model, diags *diag.Diagno
 	if err != nil {
 		return nil, err
 	}
-	spec, err := c.spec(ctx, diags)
+	template, err := c.template(ctx, diags)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +54,8 @@ func (r *binding) dynamicVolume(ctx context.Context, m model, diags *diag.Diagno
 	}
 	k.pod = &dynamic.Pod{
 		Cluster: client, Namespace: c.Namespace.ValueString(), Binding: m.ID.ValueString(), BindingName: m.Name.ValueString(),
-		Scheme: scheme,
-		Spec:   spec, Revision: dynamic.RevisionOf(d.Container.String()),
+		Scheme:   scheme,
+		Template: template, Revision: dynamic.RevisionOf(d.Container.String()),
 	}
 	return k, nil
 }

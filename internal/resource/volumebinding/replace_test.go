@@ -168,8 +168,8 @@ func TestVolumeBinding_DestroyedWithoutNamespace(t *testing.T) {
 		objects.PrependReactor("create", "*", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, tt.err })
 		k := dynamicVolume{
 			binding: &binding{Resource: providerdata.Resource{Provider: providerdata.New("team", host.NewRegistry(nil), nil)}},
-			pod: &dynamic.Pod{Cluster: cluster.NewForClients("https://api", objects, nil), Namespace: "vms", Binding: "id", Spec: corev1.PodSpec{
-				Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 8443}}}},
+			pod: &dynamic.Pod{Cluster: cluster.NewForClients("https://api", objects, nil), Namespace: "vms", Binding: "id", Template: corev1.PodTemplateSpec{
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 8443}}}}},
 			}},
 		}
 		var diags diag.Diagnostics

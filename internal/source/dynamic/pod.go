@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,7 +27,9 @@ const (
 	BindingLabel = "virtclaim.io/binding"
 	// revisionAnnotation distinguishes what a pod was made from.
 	revisionAnnotation = "virtclaim.io/revision"
-	container          = "volume"
+	// Container is the name of its container, and SecretVolume that of the pod's volume with the Secret.
+	Container    = "volume"
+	SecretVolume = "virtclaim"
 )
 
 // Pod is the pod that makes one volume, and may serve it.
@@ -37,8 +40,8 @@ type Pod struct {
 	Binding, BindingName string
 	// Scheme is http or https.
 	Scheme string
-	// Spec has one container, whose first port takes the requests.
-	Spec corev1.PodSpec
+	// Template has one container, whose first port takes the requests, and labels and annotations beside the pod's own.
+	Template corev1.PodTemplateSpec
 	// Revision distinguishes what the user has configured; with an empty one, any pod will do.
 	Revision string
 }
@@ -56,7 +59,7 @@ func (p Pod) String() string { return p.managed().String() }
 
 func (p Pod) managed() pods.Pod {
 	return pods.Pod{
-		Cluster: p.Cluster, Namespace: p.Namespace, Name: p.Name(), Label: BindingLabel, Owner: p.Binding, Container: container,
+		Cluster: p.Cluster, Namespace: p.Namespace, Name: p.Name(), Label: BindingLabel, Owner: p.Binding, Container: Container,
 		Confidential: []string{tokenKey, passwordKey},
 	}
 }
@@ -125,26 +128,31 @@ func (p Pod) make(ctx context.Context, before *corev1.Pod) (*corev1.Pod, error) 
 			return nil, err
 		}
 	}
-	return p.Cluster.CreatePod(ctx, &corev1.Pod{ObjectMeta: p.meta(), Spec: p.spec()})
+	meta := p.meta()
+	maps.Copy(meta.Labels, p.Template.Labels)
+	maps.Copy(meta.Annotations, p.Template.Annotations)
+	return p.Cluster.CreatePod(ctx, &corev1.Pod{ObjectMeta: meta, Spec: p.spec()})
 }
 
 // spec is the configured one with what each pod has.
 func (p Pod) spec() corev1.PodSpec {
-	spec := *p.Spec.DeepCopy()
+	spec := *p.Template.Spec.DeepCopy()
 	c := &spec.Containers[0]
-	c.Name = container
+	c.Name = Container
 	c.Env = append([]corev1.EnvVar{
 		fieldEnv("POD_IP", "status.podIP"), fieldEnv("HOST_IP", "status.hostIP"), fieldEnv("POD_NAME", "metadata.name"),
 		fieldEnv("POD_NAMESPACE", "metadata.namespace"),
 		{Name: "VIRTCLAIM_SECRET", Value: p.Name()},
 	}, c.Env...)
-	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "virtclaim", MountPath: podwire.SecretPath, ReadOnly: true})
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: SecretVolume, MountPath: podwire.SecretPath, ReadOnly: true})
 	spec.Volumes = append(spec.Volumes, corev1.Volume{
-		Name: "virtclaim", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: p.Name()}},
+		Name: SecretVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: p.Name()}},
 	})
-	c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 2, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{
-		Port: intstr.FromInt32(c.Ports[0].ContainerPort),
-	}}}
+	if c.ReadinessProbe == nil {
+		c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 2, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{
+			Port: intstr.FromInt32(c.Ports[0].ContainerPort),
+		}}}
+	}
 	spec.RestartPolicy = corev1.RestartPolicyAlways
 	return spec
 }
@@ -197,7 +205,7 @@ func (p Pod) Server(ctx context.Context) (Server, error) {
 	if err != nil {
 		return Server{}, err
 	}
-	port := p.Spec.Containers[0].Ports[0].ContainerPort
+	port := p.Template.Spec.Containers[0].Ports[0].ContainerPort
 	return Server{
 		Name: "the " + p.String(), Key: p.Binding, Namespace: p.Namespace,
 		Header: http.Header{podwire.TokenHeader: {string(s.Data[tokenKey])}},

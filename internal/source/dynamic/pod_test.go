@@ -91,7 +91,7 @@ var readyStatus = corev1.PodStatus{
 func testPod(f *fakeCluster) Pod {
 	return Pod{
 		Cluster: f, Namespace: "vms", Binding: "id", BindingName: "data", Scheme: "https", Revision: "2",
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 8443}}}}},
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 8443}}}}}},
 	}
 }
 

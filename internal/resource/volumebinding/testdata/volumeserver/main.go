@@ -14,6 +14,11 @@ func main() {
 	if text := read("crash"); text != "" {
 		log.Fatal(text)
 	}
+	if text := os.Getenv("GREETING"); text != "" { // a variable, and a folder, that the pod has by its template
+		write("/scratch/greeting", text)
+		write("greeting", read("/scratch/greeting"))
+	}
+	http.HandleFunc("/ready", func(http.ResponseWriter, *http.Request) { write("probed", "yes") })
 	http.HandleFunc("/volume", volume)
 	log.Fatal(http.ListenAndServe(":8080", nil))
 }
