@@ -4,11 +4,14 @@ package volume_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/lab/acctest"
@@ -64,20 +67,14 @@ func TestAccVolume_StreamedClaim(t *testing.T) {
 	container.Args = []string{"stream", "-name=iqn.2026-01.org.example:golden", "-chap=/chap", "-initiator=iqn.2026-01.org.example:ours", streamed}
 	chapSecret(t, l)
 	pod = acctest.RunPod(t, l, pod)
-	source := &corev1.ISCSIPersistentVolumeSource{
-		TargetPortal: pod.Status.PodIP + ":3260", IQN: "iqn.2026-01.org.example:golden", SessionCHAPAuth: true,
-		SecretRef: &corev1.SecretReference{Namespace: namespace, Name: "golden-chap"}, InitiatorName: new("iqn.2026-01.org.example:ours"),
-	}
-	acctest.AddClaim(t, l, lab.ClaimSpec{
-		Namespace: namespace, Name: "claimed", Size: 8 << 20, Source: &corev1.PersistentVolumeSource{ISCSI: source},
-	})
+	acctest.AddClaim(t, l, streamedClaim(t, pod))
 	cli, reads, writes := acctest.NewCLI(t), acctest.NewConsole(t), acctest.NewConsole(t)
 	config := acctest.Provider(l, "streams") + `
 resource "virtclaim_volume_binding" "golden" {
   name        = "golden"
   hosts       = ["host-a", "host-b"]
   access_mode = "read-shared"
-  source      = { persistent_volume_claim = { namespace = "vms", claim_name = "claimed" } }
+  source      = { persistent_volume_claim = { namespace = "vms", claim_name = "golden" } }
 }
 
 resource "virtclaim_disk" "over" {
@@ -97,6 +94,31 @@ resource "virtclaim_disk" "over" {
 	writes.Await(t, "WROTE vda ")
 	acctest.Contains(t, cli.Must("plan", "-no-color"), "No changes.")
 	cli.Must("destroy", "-auto-approve", "-no-color")
+
+	cli.Write("main.tf", strings.ReplaceAll(config, "read-shared", "write-exclusive"))
+	out, err := cli.Run("plan", "-no-color")
+	if err == nil {
+		t.Error("a claim of what is read-only was bound for writing")
+	}
+	acctest.Contains(t, out, "use access_mode read-shared")
+}
+
+// streamedClaim is the claim of the example, for this pod, which admits only one initiator.
+func streamedClaim(t *testing.T, pod *corev1.Pod) lab.ClaimSpec {
+	t.Helper()
+	volume, claim, _ := strings.Cut(string(acctest.Must(os.ReadFile("../../../examples/volume-pods/stream-claim.yaml"))(t)), "\n---\n")
+	var pv corev1.PersistentVolume
+	var pvc corev1.PersistentVolumeClaim
+	if err := errors.Join(yaml.UnmarshalStrict([]byte(volume), &pv), yaml.UnmarshalStrict([]byte(claim), &pvc)); err != nil {
+		t.Fatal(err)
+	}
+	if pvc.Spec.VolumeName != pv.Name || pv.Spec.ClaimRef.Namespace != pvc.Namespace || pv.Spec.ClaimRef.Name != pvc.Name || !pv.Spec.ISCSI.ReadOnly {
+		t.Errorf("%+v and %+v do not belong together", pv.Spec, pvc.Spec)
+	}
+	pv.Spec.ISCSI.TargetPortal, pv.Spec.ISCSI.InitiatorName = pod.Status.PodIP+":3260", new("iqn.2026-01.org.example:ours")
+	return lab.ClaimSpec{
+		Namespace: pvc.Namespace, Name: pvc.Name, Size: 8 << 20, Source: &pv.Spec.PersistentVolumeSource, AccessModes: pvc.Spec.AccessModes,
+	}
 }
 
 // chapSecret creates the Secret of the pod that streams.
