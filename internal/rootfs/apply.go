@@ -43,3 +43,23 @@ func (f *FileSystem) Apply(layer io.Reader, out io.Writer, backing string) (head
 	f.removed = nil
 	return f.out.finish(backing, changes, sha256.Sum256(changes))
 }
+
+// ApplyTo applies one more layer, and writes what it changes to a disk, which has what ApplyTo has written of the layers below, and else
+// zeros. Its errors are like those of Apply.
+func (f *FileSystem) ApplyTo(layer io.Reader, disk io.WriterAt) (err error) {
+	if f.failed != nil {
+		return f.failed
+	}
+	defer func() { f.failed = err }()
+	if f.layer++; f.layer == 1 {
+		f.out = newImage(nil)
+	}
+	f.out.disk = disk
+	f.blocks.align()
+	if err = f.replay(tar.NewReader(layer)); err == nil {
+		err = f.commit()
+	}
+	clear(f.changed)
+	f.removed = nil
+	return err
+}

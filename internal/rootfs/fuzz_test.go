@@ -90,6 +90,11 @@ func flatten(t *testing.T, image []byte, raw string) {
 	if err := out.Truncate(rootfs.Size); err != nil {
 		t.Fatal(err)
 	}
+	flattenTo(t, image, out)
+}
+
+func flattenTo(t *testing.T, image []byte, out io.WriterAt) {
+	t.Helper()
 	be := binary.BigEndian
 	const offset = 1<<56 - 1<<9
 	level1 := image[be.Uint64(image[40:]):]

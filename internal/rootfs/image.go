@@ -28,6 +28,8 @@ const (
 type image struct {
 	out  io.Writer
 	next int64 // where out is in the file
+	// disk is a raw disk instead, which gets the clusters where they belong.
+	disk io.WriterAt
 	// offsets are those of all clusters, 0 for one of the backing image.
 	offsets []uint64
 }
@@ -36,8 +38,16 @@ func newImage(out io.Writer) *image {
 	return &image{out: out, next: clusterSize, offsets: make([]uint64, clusters)}
 }
 
-// write writes a cluster, once.
+// write writes a cluster, once for each layer.
 func (i *image) write(number uint32, cluster []byte) error {
+	if i.disk != nil {
+		if isZero(cluster) && i.offsets[number] == 0 {
+			return nil
+		}
+		i.offsets[number] = isZeros // or not any more
+		_, err := i.disk.WriteAt(cluster, int64(number)*clusterSize)
+		return err
+	}
 	if isZero(cluster) {
 		i.offsets[number] = isZeros
 		return nil

@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -286,4 +289,67 @@ func TestApply_SameBytes(t *testing.T) {
 	if sum := fmt.Sprintf("%x", sum.Sum(nil)); sum != wantSum {
 		t.Errorf("the images have become others: their digest is %s. Then all hosts have images that are not shared any more: change this if it must be", sum)
 	}
+}
+
+// A disk to which all layers are applied is, to the byte, what the images of the layers are together, and sound.
+func TestApplyTo_LikeImages(t *testing.T) {
+	layers := []*bytes.Buffer{
+		archive(t, dir("d"), tar.Header{Name: "d/a", Size: 100}, tar.Header{Name: "d/gone", Size: 70000}, link("d/b", "d/a"), symlink("s", "d")),
+		archive(t, tar.Header{Name: "d/.wh.gone"}, tar.Header{Name: "d/c", Size: 200000}, symlink("long", strings.Repeat("t", 80))),
+		archive(t, dir("e"), tar.Header{Name: "e/.wh..wh..opq"}, tar.Header{Name: "e/f", Size: 5}, tar.Header{Name: ".wh.s"}),
+	}
+	want, got := written{}, written{}
+	one, other, backing := rootfs.New([16]byte{1}), rootfs.New([16]byte{1}), ""
+	for _, layer := range layers {
+		flattenTo(t, made(t, one, bytes.NewReader(layer.Bytes()), backing), want)
+		backing = "below"
+		if err := other.ApplyTo(bytes.NewReader(layer.Bytes()), got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at, cluster := range want {
+		if !bytes.Equal(cluster, got[at]) && (got[at] != nil || !bytes.Equal(cluster, make([]byte, len(cluster)))) {
+			t.Errorf("the %d bytes at %d differ", len(cluster), at)
+		}
+	}
+	if len(got) > len(want) {
+		t.Errorf("%d clusters were written, and %d are enough", len(got), len(want))
+	}
+	disk := filepath.Join(t.TempDir(), "disk")
+	if out, err := got.check(t, disk); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if err := other.ApplyTo(strings.NewReader("no archive"), got); err == nil {
+		t.Error("a layer that is none was applied")
+	}
+	if err := other.ApplyTo(bytes.NewReader(layers[0].Bytes()), got); err == nil {
+		t.Error("a file system that is not complete got another layer")
+	}
+}
+
+// written is what a disk has at which places.
+type written map[int64][]byte
+
+func (w written) WriteAt(p []byte, at int64) (int, error) {
+	w[at] = bytes.Clone(p)
+	return len(p), nil
+}
+
+// check is e2fsck for the disk, if there is one.
+func (w written) check(t *testing.T, path string) (out []byte, err error) {
+	t.Helper()
+	file, err := os.Create(path)
+	for at, p := range w {
+		if err == nil {
+			_, err = file.WriteAt(p, at)
+		}
+	}
+	if err = errors.Join(err, file.Truncate(rootfs.Size), file.Close()); err != nil {
+		return nil, err
+	}
+	check, _ := exec.LookPath("e2fsck")
+	if check == "" { // as the other tests of this package without one
+		return nil, nil
+	}
+	return exec.CommandContext(t.Context(), check, "-fn", path).CombinedOutput()
 }

@@ -27,7 +27,9 @@ import (
 type provisioner struct {
 	folder string
 	// image is the content of new volumes; without a reference, they are blank.
-	image      image.Container
+	image image.Container
+	// images are what the container images begin with that a request may name.
+	images     []string
 	maxSize    int64
 	maxVolumes int
 	target     iscsi.Target
@@ -55,6 +57,7 @@ type provisioned struct {
 	Serial string `json:"serial"`
 	// Digest is that of the image.
 	Digest string `json:"digest,omitempty"`
+	content
 
 	disk *iscsi.File
 }
@@ -144,13 +147,13 @@ func (p *provisioner) resume(path string) error {
 }
 
 func (p *provisioner) serve(v *provisioned, path string) (err error) {
-	if v.disk, err = iscsi.OpenFile(filepath.Join(path, diskImage), false); err != nil {
+	if v.disk, err = iscsi.OpenFile(filepath.Join(path, diskImage), v.ReadOnly); err != nil {
 		return err
 	}
 	if v.disk.Size() < v.Size {
 		return errors.Join(fmt.Errorf("%s has %d bytes, and had at least %d", diskImage, v.disk.Size(), v.Size), v.disk.Close())
 	}
-	if err := p.target.Add(v.LUN, iscsi.LUN{Disk: v.disk, Serial: v.Serial}); err != nil {
+	if err := p.target.Add(v.LUN, v.lun()); err != nil {
 		return errors.Join(err, v.disk.Close())
 	}
 	p.volumes[v.Key] = v
@@ -165,8 +168,14 @@ func (p *provisioner) end(v *provisioned) error {
 }
 
 // put returns the volume of a key, which it makes if there is none and it may.
-func (p *provisioner) put(ctx context.Context, key string, size int64, mayMake bool) (v *provisioned, isNew bool, err error) {
+func (p *provisioner) put(ctx context.Context, key string, size int64, of content, mayMake bool) (v *provisioned, isNew bool, err error) {
 	v = p.volumes[key]
+	if v != nil || mayMake {
+		err = p.allow(v, size, of)
+	}
+	if err != nil {
+		return nil, false, err
+	}
 	switch {
 	case v == nil && !mayMake:
 		return nil, false, refuseWith(http.StatusPreconditionFailed,
@@ -177,7 +186,7 @@ func (p *provisioner) put(ctx context.Context, key string, size int64, mayMake b
 				"key", v.Size, size)
 	case v != nil:
 		return v, false, nil
-	case size == 0 && p.image.Reference == "":
+	case size == 0 && p.container(of).Reference == "":
 		return nil, false, refuseWith(http.StatusBadRequest, "the parameter size is missing. Add it, as in /volume?size=10Gi")
 	case size > p.maxSize:
 		return nil, false, refuseWith(http.StatusRequestEntityTooLarge, "the size may be up to %d bytes (-max-size). Ask for less",
@@ -186,7 +195,7 @@ func (p *provisioner) put(ctx context.Context, key string, size int64, mayMake b
 		return nil, false, refuseWith(http.StatusInsufficientStorage, "there are %d volumes, and may be no more (-max-volumes). Delete one",
 			len(p.volumes))
 	}
-	v = &provisioned{Key: key, Size: size, Serial: rand.Text()}
+	v = &provisioned{Key: key, Size: size, Serial: rand.Text(), content: of}
 	if v.LUN, err = p.nextLUN(); err != nil {
 		return nil, false, err
 	}
@@ -249,10 +258,14 @@ func (p *provisioner) fill(ctx context.Context, v *provisioned, path string) err
 	if err := os.WriteFile(disk, nil, 0o660); err != nil { //nolint:gosec // for other users of the volume's group
 		return err
 	}
-	if err := os.Truncate(disk, size); err != nil || p.image.Reference == "" {
+	from := p.container(v.content)
+	if err := os.Truncate(disk, size); err != nil || from.Reference == "" {
 		return err
 	}
-	f, err := Claim{Path: path, Scratch: path}.copyImage(ctx, p.image, p.log)
+	if v.RootFileSystem != "" {
+		return p.fillRoot(ctx, v, disk, size)
+	}
+	f, err := Claim{Path: path, Scratch: path}.copyImage(ctx, from, p.log)
 	if err != nil {
 		return err
 	}
@@ -273,7 +286,7 @@ func (p *provisioner) remove(key string) error {
 	if v := p.volumes[key]; v != nil {
 		p.target.Remove(v.LUN)
 		if err := os.Rename(path, removed); err != nil {
-			return errors.Join(err, p.target.Add(v.LUN, iscsi.LUN{Disk: v.disk, Serial: v.Serial}))
+			return errors.Join(err, p.target.Add(v.LUN, v.lun()))
 		}
 		if err := errors.Join(p.end(v), syncAll(p.folder)); err != nil {
 			return err

@@ -305,10 +305,10 @@ func TestProvision_NamesAreUsedOnce(t *testing.T) {
 func TestProvisioner_LUNsBeginAgainAtTheEnd(t *testing.T) {
 	s := newProvisionServer(t)
 	s.maxVolumes, s.record.NextLUN = 10, iscsi.MaxLUN
-	if v, _, err := s.put(t.Context(), "last", 1<<20, true); err != nil || v.LUN != iscsi.MaxLUN {
+	if v, _, err := s.put(t.Context(), "last", 1<<20, content{}, true); err != nil || v.LUN != iscsi.MaxLUN {
 		t.Errorf("%v %v", v, err)
 	}
-	if v, _, err := s.put(t.Context(), "first", 1<<20, true); err != nil || v.LUN != 0 {
+	if v, _, err := s.put(t.Context(), "first", 1<<20, content{}, true); err != nil || v.LUN != 0 {
 		t.Errorf("%v %v", v, err)
 	}
 	if err := os.Remove(filepath.Join(s.folder, targetFile)); err != nil {

@@ -135,7 +135,7 @@ func newProvisionServer(t *testing.T) *provisionServer {
 // A volume that can't be removed stays, and is served.
 func TestProvision_FailedRemovalKeepsVolume(t *testing.T) {
 	p := newProvisionServer(t)
-	v, isNew, err := p.put(t.Context(), "one", 1<<20, true)
+	v, isNew, err := p.put(t.Context(), "one", 1<<20, content{}, true)
 	if err != nil || !isNew {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestProvision_FailedRemovalKeepsVolume(t *testing.T) {
 	if err := os.Rename(path+".away", path); err != nil {
 		t.Fatal(err)
 	}
-	if again, isNew, err := p.put(t.Context(), "one", 1<<20, true); again != v || isNew || err != nil {
+	if again, isNew, err := p.put(t.Context(), "one", 1<<20, content{}, true); again != v || isNew || err != nil {
 		t.Errorf("%v, %v, %v", again, isNew, err)
 	}
 	if err := p.target.Add(v.LUN, iscsi.LUN{Disk: v.disk}); err == nil {
@@ -174,6 +174,8 @@ func TestProvision_Mistakes(t *testing.T) {
 		"-max-size many":                   "max-size",
 		"-max-volumes 0":                   "-max-volumes",
 		"-image https://a/b":               "does not name a container image",
+		"-images https://a/":               "without a scheme",
+		"-images /":                        "without a scheme",
 		"-folder " + empty + "/none/of":    "no such file",
 		"-iscsi-listen 127.0.0.1:0:0":      "too many colons",
 		"-iscsi-listen :0 -listen 1:2:3:4": "too many colons",

@@ -68,6 +68,13 @@ func runProvision(ctx context.Context, args []string, out io.Writer, log func(st
 	noCHAP := set.Bool("no-chap", false, "any initiator may read and write the volumes")
 	set.StringVar(&s.secret, "chap-secret", os.Getenv("VIRTCLAIM_SECRET"), "the name of the Secret of -chap")
 	set.StringVar(&s.image.Reference, "image", "", "a container image whose disk is the content of new volumes; without it, they are blank")
+	set.Func("images", "what the container images begin with that requests may name, as registry.example.org/golden/; it may be given "+
+		"again. Without it, they may name none", func(prefix string) error {
+		if s.images = append(s.images, prefix); strings.Trim(prefix, "/") == "" || strings.Contains(prefix, "://") {
+			return errors.New("write it without a scheme, as registry.example.org/golden/")
+		}
+		return nil
+	})
 	set.StringVar(&s.image.Path, "path", "", "the path of the disk in the image; without it, the only file below /disk")
 	set.StringVar(&s.image.Arch, "arch", runtime.GOARCH, "the architecture, if the image has several")
 	s.maxSize = image.MaxCapacity
@@ -182,7 +189,7 @@ func (s *provisionServer) handle(ctx context.Context, w http.ResponseWriter, r *
 var turnTime = 10 * time.Second
 
 func (s *provisionServer) change(ctx context.Context, w http.ResponseWriter, r *http.Request) error {
-	key, size, err := parse(r)
+	key, size, of, err := parse(r)
 	if err != nil {
 		return err
 	}
@@ -200,7 +207,7 @@ func (s *provisionServer) change(ctx context.Context, w http.ResponseWriter, r *
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	v, isNew, err := s.put(ctx, key, size, r.Header.Get("If-Match") == "")
+	v, isNew, err := s.put(ctx, key, size, of, r.Header.Get("If-Match") == "")
 	if err != nil {
 		return err
 	}
@@ -227,29 +234,33 @@ func (s *provisionServer) source(v *provisioned) string {
 
 var visible = regexp.MustCompile(`^[!-~]{1,255}$`)
 
-// parse reads what names the volume, and its size; 0 if there is none.
-func parse(r *http.Request) (key string, size int64, err error) {
+// parse reads what names the volume, its size, 0 if there is none, and what it is to have.
+func parse(r *http.Request) (key string, size int64, of content, err error) {
 	if v := r.Header.Get(podwire.ProtocolHeader); v != "" && v != "v1" {
-		return "", 0, refuseWith(http.StatusBadRequest, "the header Virtclaim-Protocol is %.40q, and this server knows v1 only", v)
+		return "", 0, of, refuseWith(http.StatusBadRequest, "the header Virtclaim-Protocol is %.40q, and this server knows v1 only", v)
 	}
 	if key = r.Header.Get(podwire.KeyHeader); !visible.MatchString(key) || len(r.Header.Values(podwire.KeyHeader)) > 1 {
-		return "", 0, refuseWith(http.StatusBadRequest,
+		return "", 0, of, refuseWith(http.StatusBadRequest,
 			"one header Idempotency-Key is needed, of 1 to 255 visible ASCII characters: it names the volume")
 	}
 	parameters, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return "", 0, refuseWith(http.StatusBadRequest, "the parameters %.40q can't be read. Write them as in /volume?size=10Gi",
+		return "", 0, of, refuseWith(http.StatusBadRequest, "the parameters %.40q can't be read. Write them as in /volume?size=10Gi",
 			r.URL.RawQuery)
+	}
+	if err := of.takeParameters(parameters); err != nil {
+		return "", 0, of, err
 	}
 	for name, values := range parameters {
 		if name != "size" || len(values) > 1 {
-			return "", 0, refuseWith(http.StatusBadRequest, "the parameter %.40q is unknown, or there twice. There is size, once", name)
+			return "", 0, of, refuseWith(http.StatusBadRequest, "the parameter %.40q is unknown, or there twice. There are size, image, "+
+				"path, root_filesystem and read_only, each once", name)
 		}
 		if size, err = bytesOf(values[0]); err != nil {
-			return "", 0, refuseWith(http.StatusBadRequest, "the parameter size: %w", err)
+			return "", 0, of, refuseWith(http.StatusBadRequest, "the parameter size: %w", err)
 		}
 	}
-	return key, size, nil
+	return key, size, of, nil
 }
 
 // refusal is an error with its status.
