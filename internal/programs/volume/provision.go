@@ -68,6 +68,8 @@ const (
 	volumePrefix = "volume-"
 	// A volume gets its name when it is complete, and loses it before anything of it is removed.
 	newPrefix, removedPrefix = ".new-", ".removed-"
+	// newSuffix is that of a record that is being written.
+	newSuffix = ".new"
 )
 
 var leftover = regexp.MustCompile(`^\.(new|removed)-[0-9a-f]{32}$`)
@@ -121,14 +123,25 @@ func (p *provisioner) saveTarget() error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(p.folder, targetFile)
-	if err := os.WriteFile(path+".new", text, 0o660); err != nil { //nolint:gosec // for other users of the volume's group
+	return save(filepath.Join(p.folder, targetFile), text)
+}
+
+// save has a record on the disk, in the place of a former one. A link is not followed.
+func save(path string, text []byte) error {
+	tmp := path + newSuffix
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := syncAll(path + ".new"); err != nil {
+	//nolint:gosec // for other users of the volume's group
+	file, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o660)
+	if err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(path+".new", path), syncAll(p.folder))
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(tmp, path), syncAll(filepath.Dir(path)))
 }
 
 func (p *provisioner) resume(path string) error {
@@ -177,20 +190,21 @@ func (p *provisioner) put(ctx context.Context, key string, size int64, of conten
 		return nil, false, err
 	}
 	switch {
+	case v != nil && !mayMake && size > v.Size && inMiB(size) >= cmp.Or(v.Size, v.disk.Size()):
+		return v, false, p.grow(v, size)
 	case v == nil && !mayMake:
 		return nil, false, refuseWith(http.StatusPreconditionFailed,
 			"there is no volume of this key. Put it back, or ask without If-Match to make one")
 	case v != nil && v.Size != size:
 		return nil, false, refuseWith(http.StatusConflict,
-			"the volume of this key was made with the size %d, and %d is asked for (bytes; 0 is none). Ask for the same, or use another "+
-				"key", v.Size, size)
+			"the volume of this key has the size %d, and %d is asked for (bytes; 0 is none). Ask for the same, for more with If-Match to "+
+				"have it grow, or use another key", v.Size, size)
 	case v != nil:
 		return v, false, nil
 	case size == 0 && p.container(of).Reference == "":
 		return nil, false, refuseWith(http.StatusBadRequest, "the parameter size is missing. Add it, as in /volume?size=10Gi")
 	case size > p.maxSize:
-		return nil, false, refuseWith(http.StatusRequestEntityTooLarge, "the size may be up to %d bytes (-max-size). Ask for less",
-			p.maxSize)
+		return nil, false, p.tooLarge()
 	case len(p.volumes) >= p.maxVolumes:
 		return nil, false, refuseWith(http.StatusInsufficientStorage, "there are %d volumes, and may be no more (-max-volumes). Delete one",
 			len(p.volumes))
@@ -208,6 +222,36 @@ func (p *provisioner) put(ctx context.Context, key string, size int64, of conten
 	}
 	return v, true, nil
 }
+
+// grow makes a volume larger, also while initiators have it. The file is longer before the record says so: what is interrupted is finished
+// by the next try, and served until then.
+func (p *provisioner) grow(v *provisioned, size int64) error {
+	if size > p.maxSize {
+		return p.tooLarge()
+	}
+	err := v.disk.Extend(inMiB(size), func() error {
+		is := *v
+		is.Size = size
+		text, err := json.Marshal(is)
+		if err != nil {
+			return err
+		}
+		return save(filepath.Join(p.path(volumePrefix, v.Key), volumeRecord), text)
+	})
+	if err == nil {
+		v.Size = size
+		p.target.Grown(v.LUN)
+		p.log(fmt.Sprintf("LUN %d has grown to %d bytes", v.LUN, v.disk.Size()))
+	}
+	return err
+}
+
+func (p *provisioner) tooLarge() error {
+	return refuseWith(http.StatusRequestEntityTooLarge, "the size may be up to %d bytes (-max-size). Ask for less", p.maxSize)
+}
+
+// inMiB is a size in whole mebibytes.
+func inMiB(size int64) int64 { return (size + mebiByte - 1) / mebiByte * mebiByte }
 
 // nextLUN is a number that no volume has had, or none that is there once all were used.
 func (p *provisioner) nextLUN() (uint16, error) {
@@ -235,11 +279,7 @@ func (p *provisioner) create(ctx context.Context, v *provisioned, path string) e
 	if err != nil {
 		return err
 	}
-	record := filepath.Join(path, volumeRecord)
-	if err := os.WriteFile(record, text, 0o660); err != nil { //nolint:gosec // for other users of the volume's group
-		return err
-	}
-	if err := syncAll(filepath.Join(path, diskImage), record, path); err != nil {
+	if err := errors.Join(syncAll(filepath.Join(path, diskImage)), save(filepath.Join(path, volumeRecord), text)); err != nil {
 		return err
 	}
 	if err := p.serve(v, path); err != nil {
@@ -253,7 +293,7 @@ func (p *provisioner) create(ctx context.Context, v *provisioned, path string) e
 
 // fill makes the disk of a volume.
 func (p *provisioner) fill(ctx context.Context, v *provisioned, path string) error {
-	size := (v.Size + mebiByte - 1) / mebiByte * mebiByte
+	size := inMiB(v.Size)
 	disk := filepath.Join(path, diskImage)
 	if err := os.WriteFile(disk, nil, 0o660); err != nil { //nolint:gosec // for other users of the volume's group
 		return err

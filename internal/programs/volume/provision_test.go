@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -113,6 +114,94 @@ func TestProvision_Restarts(t *testing.T) {
 	}
 	if is := again.mustAsk(t, http.StatusCreated, http.MethodPut, "/volume?size=1Mi", "three"); !strings.Contains(is.text, "lun: 3\n") {
 		t.Error(is.text)
+	}
+}
+
+// A volume grows when that is asked with If-Match, up to the limit, and never shrinks. Growth that was interrupted anywhere is finished by the next
+// request, and the volume is served until then.
+func TestProvision_Grows(t *testing.T) {
+	withSecret(t)
+	p := startProvision(t, inMemory(t), "-max-size", "8Mi")
+	answer := p.mustAsk(t, http.StatusCreated, http.MethodPut, "/volume?size=1Mi", "one").text
+	for _, c := range []struct {
+		size, ifMatch string
+		status        int
+		bytes         int64
+	}{
+		{"2Mi", "", http.StatusConflict, 1 << 20},
+		{"3145727", "*", http.StatusOK, 3 << 20}, // in whole mebibytes
+		{"3145727", "", http.StatusOK, 3 << 20},
+		{"3Mi", "*", http.StatusOK, 3 << 20},
+		{"2Mi", "*", http.StatusConflict, 3 << 20},
+		{"9Mi", "*", http.StatusRequestEntityTooLarge, 3 << 20},
+		{"8Mi", "*", http.StatusOK, 8 << 20},
+	} {
+		is := p.mustAsk(t, c.status, http.MethodPut, "/volume?size="+c.size, "one", "If-Match", c.ifMatch)
+		if c.status == http.StatusOK && is.text != answer {
+			t.Errorf("%s: %s", c.size, is.text)
+		}
+		if at, err := os.Stat(filepath.Join(volumeFolder(p.folder, "one"), diskImage)); err != nil || at.Size() != c.bytes {
+			t.Errorf("%s: %v, %v", c.size, at, err)
+		}
+	}
+	p.mustAsk(t, http.StatusPreconditionFailed, http.MethodPut, "/volume?size=2Mi", "two", "If-Match", "*")
+	p.end()
+	for _, left := range []string{"", `{"key": "one", "si`} { // the file is longer already; a record was begun, too
+		folder := volumeFolder(p.folder, "one")
+		if err := os.Truncate(filepath.Join(folder, diskImage), 12<<20); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, volumeRecord+newSuffix), []byte(left), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again := startProvision(t, p.folder)
+		size := recordOf(t, p.folder, "one").Size
+		again.mustAsk(t, http.StatusOK, http.MethodPut, fmt.Sprintf("/volume?size=%d", size), "one")
+		again.mustAsk(t, http.StatusOK, http.MethodPut, fmt.Sprintf("/volume?size=%d", size+1<<20), "one", "If-Match", "*")
+		if is := recordOf(t, p.folder, "one"); is.Size != size+1<<20 || is.Serial == "" {
+			t.Errorf("%+v", is)
+		}
+		again.end()
+	}
+}
+
+// A record that can't be written leaves the size as it is, and the next request finishes.
+func TestProvisioner_GrowthThatFails(t *testing.T) {
+	s := newProvisionServer(t)
+	v, _, err := s.put(t.Context(), "one", 1<<20, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inTheWay := filepath.Join(s.path(volumePrefix, "one"), volumeRecord+newSuffix, "file")
+	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.put(t.Context(), "one", 2<<20, false); err == nil || v.Size != 1<<20 || v.disk.Size() != 1<<20 {
+		t.Errorf("%v, %+v", err, v)
+	}
+	if err := os.RemoveAll(filepath.Dir(inTheWay)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.put(t.Context(), "one", 2<<20, false); err != nil || v.disk.Size() != 2<<20 || recordOf(t, s.folder, "one").Size != 2<<20 {
+		t.Errorf("%v, %+v", err, v)
+	}
+}
+
+// A volume that was made without a size grows beyond its image.
+func TestProvisioner_GrowsBeyondImage(t *testing.T) {
+	s := newProvisionServer(t)
+	v, _, err := s.put(t.Context(), "one", 3<<20, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Size = 0
+	for _, c := range []struct {
+		size int64
+		ok   bool
+	}{{2 << 20, false}, {4 << 20, true}, {3 << 20, false}} {
+		if _, _, err := s.put(t.Context(), "one", c.size, false); (err == nil) != c.ok {
+			t.Errorf("%d: %v", c.size, err)
+		}
 	}
 }
 

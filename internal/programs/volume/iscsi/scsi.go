@@ -44,14 +44,17 @@ func replyOf(b []byte, allocated uint32) (operation, error) {
 	return operation{data: b, n: int64(len(b))}, nil
 }
 
+// The commands that are answered also without a unit, and before a unit attention.
+const opInquiry, opReportLUNs, opRequestSense = 0x12, 0xa0, 0x03
+
 // plan reads a CDB. The unit is nil if there is none of that number.
 func (t *Target) plan(u *unit, cdb []byte) (operation, error) {
 	switch cdb[0] {
-	case 0x12: // INQUIRY
+	case opInquiry:
 		return t.inquiry(u, cdb)
-	case 0xa0: // REPORT LUNS
+	case opReportLUNs:
 		return t.reportLUNs(cdb)
-	case 0x03: // REQUEST SENSE
+	case opRequestSense:
 		return replyOf(sense{}.data()[2:], uint32(cdb[4]))
 	}
 	if u == nil {

@@ -37,6 +37,8 @@ type session struct {
 	key    sessionKey
 	limits limits
 	done   chan struct{}
+	// grown are the LUNs whose new size the initiator has not been told of. The target locks it.
+	grown map[uint16]bool
 
 	// tasks wait for data. Only the reading goroutine uses them.
 	tasks       map[uint32]*task

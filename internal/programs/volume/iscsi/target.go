@@ -123,6 +123,29 @@ func (t *Target) Remove(number uint16) {
 	}
 }
 
+// Grown has each session told once that the disk of a LUN has grown.
+func (t *Target) Grown(number uint16) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.sessions {
+		if s.grown == nil {
+			s.grown = map[uint16]bool{}
+		}
+		s.grown[number] = true
+	}
+}
+
+// tells is whether a command is answered with the news that the LUN has grown, instead of being done (SAM, unit attention).
+func (t *Target) tells(s *session, number uint16, opcode byte) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	isAfter := !s.grown[number] || opcode == opInquiry || opcode == opReportLUNs || opcode == opRequestSense
+	if !isAfter {
+		delete(s.grown, number)
+	}
+	return !isAfter
+}
+
 // use is the LUN of that number, or nil. It stays until users.Done.
 func (t *Target) use(number uint16) *unit {
 	t.mu.Lock()

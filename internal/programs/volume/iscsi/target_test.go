@@ -3,6 +3,8 @@ package iscsi
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -370,5 +372,69 @@ func TestTarget_ManySessionsReadAndWrite(t *testing.T) {
 	all.Wait()
 	if got := string(disk.b[7*16*BlockSize : 7*16*BlockSize+3]); got != "hhh" {
 		t.Error(got)
+	}
+}
+
+// numbered is one of several initiators that log in.
+func numbered(t *testing.T, address string, isid byte) *initiator {
+	t.Helper()
+	i := dial(t, address)
+	i.isid, i.stage = isid, stageOperational
+	if answers, status := i.login(stageFull, names...); status != [2]byte{} {
+		t.Fatal(answers, status)
+	}
+	return i
+}
+
+// Each initiator that has logged in is told once that a disk has grown, by the first command that may wait for that, and can use the rest.
+func TestTarget_GrownIsToldOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "disk.img")
+	if err := os.WriteFile(path, pattern(1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	disk, err := OpenFile(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = disk.Close() }()
+	target, _ := newTarget(t)
+	if err := target.Add(1, LUN{Disk: disk}); err != nil {
+		t.Fatal(err)
+	}
+	address := serve(t, target)
+	one, other := numbered(t, address, 1), numbered(t, address, 2)
+	if err := disk.Extend(2<<20, func() error {
+		if r := one.command(1, cdb10(0x28, 2048, 1), BlockSize, nil, 0); r.sense != errRange {
+			t.Errorf("before it is noted: %+v", r)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	target.Grown(1)
+	block := bytes.Repeat([]byte{7}, BlockSize)
+	for _, i := range []*initiator{one, other} {
+		if r := i.command(1, []byte{opInquiry, 0, 0, 0, 96, 15: 0}, 96, nil, 0); r.status != 0 {
+			t.Errorf("INQUIRY: %+v", r)
+		}
+		if r := i.command(0, cdb10(0x28, 0, 1), BlockSize, nil, 0); r.status != 0 {
+			t.Errorf("another LUN: %+v", r)
+		}
+		if r := i.command(1, cdb10(0x2a, 4095, 1), BlockSize, block, BlockSize); r.status != statusCheck || r.sense != errGrown {
+			t.Errorf("first: %+v", r)
+		}
+		if r := i.command(1, cdb10(0x2a, 4095, 1), BlockSize, block, BlockSize); r.status != 0 {
+			t.Errorf("then: %+v", r)
+		}
+		if r := i.command(1, []byte{0x25, 15: 0}, 8, nil, 0); r.status != 0 || be.Uint32(r.data) != 4095 {
+			t.Errorf("READ CAPACITY: %+v", r)
+		}
+	}
+	late := numbered(t, address, 3)
+	if r := late.command(1, cdb10(0x28, 4095, 1), BlockSize, nil, 0); r.status != 0 || !bytes.Equal(r.data, block) {
+		t.Errorf("one that came later: %+v", r)
+	}
+	if err := disk.Extend(1<<20, func() error { return nil }); err != nil || disk.Size() != 2<<20 {
+		t.Errorf("it has %d bytes, %v", disk.Size(), err)
 	}
 }

@@ -48,7 +48,11 @@ func (s *session) command(p *pdu) error {
 		t.unit = s.target.use(number)
 	}
 	var err error
-	t.operation, err = s.target.plan(t.unit, p.header[32:48])
+	if cdb := p.header[32:48]; t.unit != nil && s.target.tells(s, number, cdb[0]) {
+		err = errGrown
+	} else {
+		t.operation, err = s.target.plan(t.unit, cdb)
+	}
 	if t.unit != nil {
 		t.unit.users.Done()
 	}
