@@ -2,6 +2,8 @@ package volumebinding
 
 import (
 	"context"
+	"fmt"
+	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -20,12 +22,12 @@ func dynamicAttribute() schema.SingleNestedAttribute {
 	return object("A volume that is made for the binding, and removed with it, data included, when the binding is destroyed. It is made "+
 		"by a pod that the provider runs (`container`), or by a server (`server`); [the guide](../guides/dynamic-volumes.md) has their "+
 		"protocol. Requires the provider's `owner`. Where the volume is, is known after the apply.", map[string]schema.Attribute{
-		"parameters": textMap("What the volume is to be, such as `size = \"10Gi\"`; sent with the request. Changing them forces a new " +
-			"resource."),
+		"parameters": textMap("What the volume is to be, such as `size = \"10Gi\"`; sent with the request. A greater `size` has the " +
+			"volume grow in place, a smaller one is refused; other changes force a new resource."),
 		"container": containerAttribute(),
 		"server": object("A server that makes volumes.", map[string]schema.Attribute{
-			"url": tfvalue.Required("URL of the requests, such as `https://volumes.example.com/volume`. Changing it forces a new " +
-				"resource."),
+			"url": tfvalue.Required("URL of the requests, such as `https://volumes.example.com/volume`. Another one is asked " +
+				"for the same volume, and makes none."),
 			"ca_certificate": tfvalue.Optional("Certificates of the authorities that sign the server's certificate, PEM; those that " +
 				"this machine trusts if absent."),
 			"secret_ref": tfvalue.SecretRefAttribute("A Kubernetes Secret with the bearer token under the key `token`, or a client " +
@@ -77,8 +79,34 @@ func (d dynamicModel) isOther(ctx context.Context, was dynamicModel) bool {
 			return true
 		}
 	}
-	return surelyDiffers(ctx, was.Parameters, d.Parameters) ||
-		!d.Server.IsUnknown() && surelyDiffers(ctx, was.Server.Attributes()["url"], d.Server.Attributes()["url"])
+	_, sameButSize := d.grows(was)
+	return surelyDiffers(ctx, was.Parameters, d.Parameters) && !sameButSize
+}
+
+// grows is by how many bytes the size is larger; ok is false unless it is all that differs in the parameters.
+func (d dynamicModel) grows(was dynamicModel) (by int64, ok bool) {
+	is, before := d.Parameters.Elements(), was.Parameters.Elements()
+	size, err := sizeIn(is)
+	sizeBefore, wrong := sizeIn(before)
+	delete(is, "size")
+	delete(before, "size")
+	return size - sizeBefore, err == nil && wrong == nil && maps.EqualFunc(is, before, attr.Value.Equal)
+}
+
+func sizeIn(parameters map[string]attr.Value) (int64, error) {
+	text, _ := parameters["size"].(types.String)
+	return tfvalue.NewQuantity(text.ValueString()).Bytes()
+}
+
+// refuseShrinking refuses a size that is smaller, and all that differs.
+func (d dynamicModel) refuseShrinking(was dynamicModel, diags *diag.Diagnostics) {
+	if by, ok := d.grows(was); !ok || by >= 0 {
+		return
+	}
+	diags.AddAttributeError(sourcePath.AtName(dynamicSource).AtName("parameters"), "A volume does not shrink", fmt.Sprintf(
+		"The volume has the size %s, and %s is asked for: its data would be cut. For an empty one: terraform taint <address of this "+
+			"resource>, which loses all data. To destroy the binding: terraform destroy -refresh=false.",
+		was.Parameters.Elements()["size"], d.Parameters.Elements()["size"]))
 }
 
 // surelyDiffers is differs for values that may be unknown in part.

@@ -159,7 +159,7 @@ func (k *dynamicVolume) other() error {
 		k.pod, k.pod.Namespace, k.pod.Name())
 }
 
-// update makes sure that the pod runs as configured, and asks again where the volume is.
+// update makes sure that the pod runs as configured, asks again where the volume is, and has it grow.
 func (k *dynamicVolume) update(ctx context.Context, state model, own *privateState, diags *diag.Diagnostics) error {
 	if k.pod != nil {
 		if _, err := k.pod.Start(ctx, func() error { return k.checkStopped(ctx, state, diags) }); err != nil {
@@ -175,10 +175,55 @@ func (k *dynamicVolume) update(ctx context.Context, state model, own *privateSta
 		return fmt.Errorf("%s: %w. Put it back, or go on with an empty one: terraform apply -replace=<address of this resource>",
 			server.Name, err)
 	}
+	if was := state.dynamic(ctx, diags); was != nil && errors.Is(err, dynamic.ErrRefused) {
+		if by, ok := k.from.grows(*was); ok && by > 0 {
+			return fmt.Errorf("%w. The volume does not grow there, and nothing was changed. Set the former size, or make another volume, "+
+				"which loses all data of this one: terraform apply -replace=<address of this resource>", err)
+		}
+	}
 	if err == nil {
-		own.Answer, own.PodLost = &answer, false
+		err = k.checkSameClaim(*own, answer)
+	}
+	if planned := own.moved(); err == nil && !k.m.Volume.IsUnknown() && answer.Fingerprint() != planned.Answer.Fingerprint() {
+		err = fmt.Errorf("%s has another answer than before the plan. Nothing was changed. Plan and apply again", server.Name)
+	}
+	if err == nil {
+		own.Answer, own.Moved, own.PodLost = &answer, nil, false
 	}
 	return err
+}
+
+// checkSameClaim refuses another claim: the former one would stay reserved.
+func (k *dynamicVolume) checkSameClaim(own privateState, is dynamic.Answer) error {
+	was := own.Answer
+	if was == nil || was.Claim == is.Claim && was.Namespace == is.Namespace {
+		return nil
+	}
+	return fmt.Errorf("binding %s has the claim %q of the server, which names %q now (empty: storage without a claim). Have it answer as "+
+		"before, or make another volume: terraform apply -replace=<address of this resource>", k.m.Name.ValueString(), was.Claim, is.Claim)
+}
+
+// refresh asks where the volume is. What can't be told is a warning: the plan goes on with what is known.
+func (k *dynamicVolume) refresh(ctx context.Context, own *privateState, diags *diag.Diagnostics) {
+	if own.Moved = nil; own.Answer == nil {
+		return
+	}
+	patient, cancel := context.WithTimeoutCause(ctx, openTime, fmt.Errorf("no answer within %s", openTime))
+	defer cancel()
+	server, err := k.server(patient, diags)
+	var answer dynamic.Answer
+	if err == nil {
+		answer, err = k.find(patient, server, own.Answer.Fingerprint(), diags)
+	}
+	if err == nil {
+		err = k.checkSameClaim(*own, answer)
+	}
+	if err != nil {
+		diags.AddAttributeWarning(sourcePath.AtName(dynamicSource), fmt.Sprintf("Where the volume of binding %s is, is not known",
+			k.m.Name.ValueString()), fmt.Sprintf("%s. The plan goes on with what was known before.", err))
+	} else if answer.Fingerprint() != own.Answer.Fingerprint() {
+		own.Moved = &answer
+	}
 }
 
 // checkStopped refuses to make the pod again while machines run with its volume.
@@ -274,11 +319,15 @@ func (k *dynamicVolume) removeVolume(ctx context.Context, diags *diag.Diagnostic
 	return err
 }
 
-// refreshPod looks whether the pod is there. An update makes it again.
-func (r *binding) refreshPod(ctx context.Context, state model, own *privateState, diags *diag.Diagnostics) {
+// refreshDynamic looks whether the pod is there, which an update makes again, and asks it or the server where the volume is.
+func (r *binding) refreshDynamic(ctx context.Context, state model, own *privateState, diags *diag.Diagnostics) {
 	k, err := r.dynamicVolume(ctx, state, diags)
-	if err != nil || k == nil || k.pod == nil {
+	if err != nil || k == nil {
 		addSourceError(diags, "The binding could not be read", sourcePath.AtName(dynamicSource), err)
+		return
+	}
+	if k.pod == nil {
+		k.refresh(ctx, own, diags)
 		return
 	}
 	pod, err := k.pod.Cluster.Pod(ctx, k.pod.Namespace, k.pod.Name())
@@ -295,14 +344,17 @@ func (r *binding) refreshPod(ctx context.Context, state model, own *privateState
 		own.PodLost = false
 		if !pods.IsReady(pod) {
 			diags.AddAttributeWarning(at, summary, fmt.Sprintf("The %s of the binding %s is not ready.", k.pod, state.Name.ValueString()))
+			return
 		}
+		k.refresh(ctx, own, diags)
 	}
 }
 
 // restarts is whether an update makes the pod again, or has to ask where the volume is.
 func (d dynamicModel) restarts(ctx context.Context, state model, own privateState, diags *diag.Diagnostics) bool {
 	was := state.dynamic(ctx, diags)
-	return own.PodLost || own.Answer == nil || was == nil || !d.Container.Equal(was.Container)
+	return own.PodLost || own.Answer == nil || was == nil || !d.Container.Equal(was.Container) || !d.Server.Equal(was.Server) ||
+		!d.Parameters.Equal(was.Parameters)
 }
 
 // lockDynamic has Create and Delete of a dynamic source's volume run one after the other, if two instances of the binding have it.

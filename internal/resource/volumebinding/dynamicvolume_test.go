@@ -17,11 +17,20 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/revert"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/secret"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/source/dynamic"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/volume"
 )
 
+const nbdAnswer = "nbd: {server: '192.0.2.7:10809', export: data}"
+
 // createdServer answers each PUT with 201 and the same volume, and notes what it is asked.
 func createdServer(t *testing.T) (k *dynamicVolume, asked func() string) {
+	t.Helper()
+	return servedBy(t, func() (int, string) { return http.StatusCreated, nbdAnswer })
+}
+
+// servedBy is a volume whose server answers each PUT with a status and a text.
+func servedBy(t *testing.T, answer func() (int, string)) (k *dynamicVolume, asked func() string) {
 	t.Helper()
 	var seen []string
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,8 +39,9 @@ func createdServer(t *testing.T) (k *dynamicVolume, asked func() string) {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		w.WriteHeader(http.StatusCreated)
-		_, _ = w.Write([]byte("nbd: {server: '192.0.2.7:10809', export: data}"))
+		status, text := answer()
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(text))
 	}))
 	t.Cleanup(web.Close)
 	values := map[string]attr.Value{
@@ -98,4 +108,94 @@ func TestDynamicVolume_ReplacedInstance(t *testing.T) {
 	if got := asked(); got != "PUT, PUT *, PUT *, PUT *" {
 		t.Errorf("it was asked %s", got)
 	}
+}
+
+// A refresh asks once, and makes nothing. What can't be told is a warning, and keeps what is known; another address is noted for the plan.
+func TestDynamicVolume_Refresh(t *testing.T) {
+	const elsewhere = "nbd: {server: '192.0.2.8:10809', export: data}"
+	for name, tt := range map[string]struct {
+		status int
+		text   string
+		moved  bool
+		warns  string
+	}{
+		"the same":        {http.StatusOK, nbdAnswer, false, ""},
+		"elsewhere":       {http.StatusOK, elsewhere, true, ""},
+		"made elsewhere":  {http.StatusCreated, elsewhere, false, "no longer there"},
+		"made again":      {http.StatusCreated, nbdAnswer, false, "has made the volume now (201)"},
+		"lost":            {http.StatusPreconditionFailed, "", false, "no longer there"},
+		"refused":         {http.StatusConflict, "not today", false, "not today"},
+		"no answer":       {http.StatusOK, "<html>", false, "can't be used"},
+		"a claim instead": {http.StatusOK, "pvc: {claimName: other}", false, "claim"},
+	} {
+		k, asked := servedBy(t, func() (int, string) { return tt.status, tt.text })
+		var diags diag.Diagnostics
+		known := answerOf(t, nbdAnswer)
+		own := privateState{Answer: &known, Moved: &dynamic.Answer{}}
+		k.refresh(t.Context(), &own, &diags)
+		if got := asked(); got != "PUT *" || own.Answer != &known || (own.Moved != nil) != tt.moved || diags.HasError() {
+			t.Errorf("%s: it was asked %s; %+v, %v", name, got, own, diags)
+		}
+		if (len(diags) > 0) != (tt.warns != "") || len(diags) > 0 && !strings.Contains(diags[0].Detail(), tt.warns) {
+			t.Errorf("%s: %v", name, diags)
+		}
+	}
+}
+
+func answerOf(t *testing.T, text string) dynamic.Answer {
+	t.Helper()
+	a, err := dynamic.Parse([]byte(text), "vms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// An update goes on with what was planned only: a volume that does not grow, another claim, and an answer that has changed since are refused.
+func TestDynamicVolume_Update(t *testing.T) {
+	sized := func(size string) types.Map {
+		return types.MapValueMust(types.StringType, map[string]attr.Value{"size": types.StringValue(size)})
+	}
+	const claim = "pvc: {claimName: data}"
+	for name, tt := range map[string]struct {
+		was, is string
+		known   bool // the volume is, in the plan
+		status  int
+		wrong   string
+	}{
+		"grows":                  {nbdAnswer, nbdAnswer, false, http.StatusOK, ""},
+		"does not grow":          {nbdAnswer, "", false, http.StatusConflict, "The volume does not grow there, and nothing was changed"},
+		"moves":                  {nbdAnswer, "nbd: {server: '192.0.2.8:10809', export: data}", false, http.StatusOK, ""},
+		"moves after the plan":   {nbdAnswer, "nbd: {server: '192.0.2.8:10809', export: data}", true, http.StatusOK, "Plan and apply again"},
+		"is another claim":       {claim, "pvc: {claimName: other}", false, http.StatusOK, `names "other" now`},
+		"is a claim no longer":   {claim, nbdAnswer, false, http.StatusOK, `names "" now`},
+		"is not there any more":  {nbdAnswer, "", false, http.StatusPreconditionFailed, "Put it back"},
+		"is the claim as before": {claim, claim, false, http.StatusOK, ""},
+	} {
+		k, _ := servedBy(t, func() (int, string) { return tt.status, tt.is })
+		server := k.from.Server.Attributes()
+		server["namespace"] = types.StringValue("vms")
+		k.from.Server = types.ObjectValueMust(k.from.Server.AttributeTypes(t.Context()), server)
+		k.from.Parameters, k.m.Volume = sized("2Gi"), tfvalue.UnknownVolume()
+		if tt.known {
+			k.m.Volume = types.ObjectNull(tfvalue.VolumeTypes)
+		}
+		var diags diag.Diagnostics
+		was := answerOf(t, tt.was)
+		own := privateState{Answer: &was}
+		err := k.update(t.Context(), stateOf(t, sized("1Gi"), k.from.Server), &own, &diags)
+		if (err == nil) != (tt.wrong == "") || err != nil && (!strings.Contains(err.Error(), tt.wrong) || own.Answer != &was) || diags.HasError() {
+			t.Errorf("%s: %v, %+v, %v", name, err, own, diags)
+		}
+	}
+}
+
+// stateOf is a binding with a dynamic source.
+func stateOf(t *testing.T, parameters types.Map, server types.Object) (m model) {
+	t.Helper()
+	s := resourceWith(t, dynamicSource, map[string]attr.Value{"parameters": parameters, "server": server})
+	if d := tfvalue.Get(t.Context(), s.Schema, s.Raw, &m); d.HasError() {
+		t.Fatal(d)
+	}
+	return m
 }

@@ -117,7 +117,7 @@ func (c *change) measureAgain(ctx context.Context, fresh []string) error {
 	if c.own.Remade {
 		return c.prepare(ctx, c.plan, &c.actual, c.found.Volume.Capacity, fresh, madeAgain, c.diags)
 	}
-	if c.actual.Capacity == nil {
+	if c.actual.Capacity == nil && !c.resized {
 		c.actual.Capacity = c.state.capacityOf(c.actual, c.diags)
 	}
 	var claimed *int64

@@ -98,13 +98,16 @@ func (r *binding) planChange(ctx context.Context, plan *model, state model, own 
 	made := plan.dynamic(ctx, diags)
 	if made != nil && len(resp.RequiresReplace) == 0 {
 		restarts := made.restarts(ctx, state, own, diags)
+		if was := state.dynamic(ctx, diags); was != nil && plan.Name.Equal(state.Name) {
+			made.refuseShrinking(*was, diags)
+		}
 		defer func() {
 			plan.Source = source
 			if restarts { // its address may be another one then
 				plan.Volume, plan.Credentials = tfvalue.UnknownVolume(), types.MapUnknown(types.StringType)
 			}
 		}()
-		*plan, state = plan.answered(ctx, own, diags), state.answered(ctx, own, diags)
+		*plan, state = plan.answered(ctx, own.moved(), diags), state.answered(ctx, own, diags)
 		plan.Reserved = r.planReserved(*plan)
 	}
 	r.planUpdate(ctx, plan, state, own, diags)

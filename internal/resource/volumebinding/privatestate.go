@@ -43,6 +43,8 @@ type privateState struct {
 
 	// Answer is where the volume of a dynamic source is; nil before it was made, and for other sources.
 	Answer *dynamic.Answer `json:"answer,omitempty"`
+	// Moved is what the last refresh has been answered, if that was something else.
+	Moved *dynamic.Answer `json:"moved,omitempty"`
 	// PodLost is set if the last refresh found no pod of a dynamic source.
 	PodLost bool `json:"podLost,omitempty"`
 
@@ -60,6 +62,14 @@ func (h *privateState) note(found claim.Info) {
 		h.Remade = h.Remade || !h.again
 	}
 	h.ClaimUID, h.VolumeUID = found.UID, found.VolumeUID
+}
+
+// moved is h with the latest answer.
+func (h privateState) moved() privateState {
+	if h.Moved != nil {
+		h.Answer = h.Moved
+	}
+	return h
 }
 
 const privateStateKey = "holding"

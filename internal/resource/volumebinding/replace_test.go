@@ -107,20 +107,21 @@ func TestVolumeBinding_ReplacementRefusedInPlan(t *testing.T) {
 
 // A plan that deletes a dynamic volume says so; one that keeps it does not.
 func TestVolumeBinding_LossIsWarnedOf(t *testing.T) {
-	sized := func(size string) tfsdk.State {
+	made := func(size, pool string) tfsdk.State {
 		object := map[string]attr.Type{
 			"url": types.StringType, "ca_certificate": types.StringType, "namespace": types.StringType,
 			"secret_ref": types.ObjectType{AttrTypes: map[string]attr.Type{"namespace": types.StringType, "name": types.StringType}},
 		}
 		return resourceWith(t, dynamicSource, map[string]attr.Value{
-			"parameters": types.MapValueMust(types.StringType, map[string]attr.Value{"size": types.StringValue(size)}),
+			"parameters": types.MapValueMust(types.StringType, map[string]attr.Value{"size": types.StringValue(size), "pool": types.StringValue(pool)}),
 			"server": types.ObjectValueMust(object, map[string]attr.Value{
 				"url": types.StringValue("https://volumes.example.org/volume"), "ca_certificate": types.StringNull(), "namespace": types.StringNull(),
 				"secret_ref": types.ObjectNull(object["secret_ref"].(types.ObjectType).AttrTypes),
 			}),
 		})
 	}
-	before, larger, claim := sized("64Mi"), sized("128Mi"), fromClaim(t, "next")
+	before, larger, smaller, other := made("64Mi", "a"), made("128Mi", "a"), made("65535Ki", "a"), made("32Mi", "b")
+	claim := fromClaim(t, "next")
 	next := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "vms", Name: "next"}}
 	for name, tt := range map[string]struct {
 		before tfsdk.State
@@ -128,8 +129,9 @@ func TestVolumeBinding_LossIsWarnedOf(t *testing.T) {
 		warns  string
 	}{
 		"destroy":                  {before, nil, "Destroying the binding deletes its dynamic volume (/dev/a)"},
-		"other parameters":         {before, &larger, "Replacing the binding deletes its dynamic volume (/dev/a)"},
+		"other parameters":         {before, &other, "Replacing the binding deletes its dynamic volume (/dev/a)"},
 		"another source":           {before, &claim, "Replacing the binding deletes its dynamic volume (/dev/a)"},
+		"a larger size":            {before, &larger, ""},
 		"no change":                {before, &before, ""},
 		"a claim keeps its volume": {claim, nil, ""},
 	} {
@@ -143,6 +145,10 @@ func TestVolumeBinding_LossIsWarnedOf(t *testing.T) {
 		if d.HasError() || (found == "") != (tt.warns == "") || !strings.HasPrefix(found, tt.warns) {
 			t.Errorf("%s: %v", name, d)
 		}
+	}
+	d := modified(t, next, before, &smaller)
+	if len(d) != 1 || !d.HasError() || !strings.Contains(d[0].Detail(), `"64Mi", and "65535Ki" is asked for`) {
+		t.Errorf("a smaller size: %v", d)
 	}
 }
 

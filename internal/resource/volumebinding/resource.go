@@ -53,7 +53,7 @@ func (r *binding) Read(ctx context.Context, req resource.ReadRequest, resp *reso
 	}
 	source := state.Source
 	if state.dynamic(ctx, &resp.Diagnostics) != nil {
-		if r.refreshPod(ctx, state, &own, &resp.Diagnostics); resp.Diagnostics.HasError() {
+		if r.refreshDynamic(ctx, state, &own, &resp.Diagnostics); resp.Diagnostics.HasError() {
 			return
 		}
 		state = state.answered(ctx, own, &resp.Diagnostics)

@@ -68,6 +68,8 @@ type change struct {
 	hosts, before []string
 	// versions are those of the written credentials, by host.
 	versions map[string]string
+	// moved is set if a dynamic source has another answer than before, and resized if its volume was asked to grow.
+	moved, resized bool
 	// undo reverts acquire.
 	undo revert.Stack
 }
@@ -81,9 +83,17 @@ func (c *change) make(ctx context.Context) bool {
 			c.diags.AddAttributeError(sourcePath.AtName(dynamicSource), "The source changed during the apply", "What was unknown in the "+
 				"plan would make another volume. Nothing was changed. Plan and apply again: the binding is replaced then.")
 			return false
+		} else if was != nil {
+			c.resized = !k.from.Parameters.Equal(was.Parameters)
+			k.from.refuseShrinking(*was, c.diags)
 		}
+		if c.diags.HasError() {
+			return false
+		}
+		before := c.own.Answer.Fingerprint()
 		c.state = c.state.answered(ctx, c.own, c.diags)
 		err = k.update(ctx, c.state, &c.own, c.diags)
+		c.moved = before != c.own.Answer.Fingerprint()
 		c.plan = c.plan.answered(ctx, c.own, c.diags)
 		c.plan.Reserved = c.planReserved(c.plan)
 	}
@@ -100,7 +110,7 @@ func (c *change) resolve(ctx context.Context, secret types.String) bool {
 	c.hosts = c.plan.hostKeys(ctx, c.diags)
 	c.actual = c.plan.held(c.found.Volume, c.hosts, c.plan.instance(ctx, &c.state, c.own, c.diags))
 	c.before = c.present(c.state, c.hostsBefore(ctx, c.state, c.own, c.diags), c.diags)
-	if err := c.checkRemade(ctx); err != nil {
+	if err := errors.Join(c.checkRemade(ctx), c.checkMoved(ctx)); err != nil {
 		c.fail(err)
 		return false
 	}
@@ -110,6 +120,26 @@ func (c *change) resolve(ctx context.Context, secret types.String) bool {
 		return false
 	}
 	return true
+}
+
+// checkMoved refuses other storage of a dynamic source while machines run with the former: they would write what others may have by its
+// new name.
+func (c *change) checkMoved(ctx context.Context) error {
+	was, known, d := tfvalue.VolumeFrom(c.state.Volume)
+	c.diags.Append(d...)
+	if !c.moved || !known || c.own.Answer.Claim != "" || sameUnit(was.Images[0], c.actual.Images[0]) {
+		return nil
+	}
+	former, is := was.Images[0], c.actual.Images[0]
+	uses, err := c.uses(ctx, former, c.Provider.Hosts.Keys())
+	for _, u := range uses {
+		if u.Live || u.Saved {
+			err = errors.Join(err, fmt.Errorf("%w: the volume was %s%s, and the server names %s%s now. Domain %s on host %s runs with the "+
+				"former, or is saved: stop it before, so that never two machines write to one volume", guard.ErrInUse, former.Name,
+				at(former), is.Name, at(is), u.Domain, u.Host))
+		}
+	}
+	return err
 }
 
 func (c *change) fail(err error) {
@@ -136,6 +166,9 @@ func (c *change) acquire(ctx context.Context, private tfvalue.PrivateState) erro
 	}
 	record := c.plan.record(c.own, c.found.Credentials)
 	stale := c.stale(ctx, c.state, c.hosts, record, c.diags)
+	if c.moved {
+		stale = c.hosts // the answer is noted with the credentials
+	}
 	var err error
 	if c.versions, err = c.putCredentials(ctx, record, c.found.Credentials, stale, c.before, &c.undo); err != nil {
 		return err

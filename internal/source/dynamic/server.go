@@ -35,6 +35,9 @@ type Server struct {
 	Call func(ctx context.Context, method string, query url.Values, header http.Header) (*http.Response, error)
 }
 
+// ErrRefused is that of a request which the server has refused.
+var ErrRefused = errors.New("refused the request")
+
 // ErrLost is that of a volume that is no longer there.
 var ErrLost = errors.New("the volume is no longer there")
 
@@ -50,7 +53,7 @@ func (s Server) Make(ctx context.Context, parameters map[string]string) (a Answe
 	return a, isNew, err
 }
 
-// Find asks for a volume that was made before, and makes and removes none. It is ErrLost if there is none. Status 201 (isNew) is that of a
+// Find asks for a volume that was made before, which grows if its size does, and makes and removes none. It is ErrLost if there is none. Status 201 (isNew) is that of a
 // server which does not know If-Match: its volume is the known one if the answer has the known fingerprint, and otherwise left alone.
 func (s Server) Find(ctx context.Context, parameters map[string]string, known string) (a Answer, isNew bool, err error) {
 	status, body, err := s.ask(ctx, http.MethodPut, parameters, http.Header{"If-Match": {"*"}})
@@ -92,7 +95,7 @@ func (s Server) Remove(ctx context.Context) error {
 }
 
 func (s Server) refused(status int, body []byte) error {
-	err := fmt.Errorf("%s refused the request (%d %s)", s.Name, status, http.StatusText(status))
+	err := fmt.Errorf("%s %w (%d %s)", s.Name, ErrRefused, status, http.StatusText(status))
 	if said := s.begin(body); said != "" {
 		err = fmt.Errorf("%w: %q", err, said)
 	}
