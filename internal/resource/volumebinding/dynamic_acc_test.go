@@ -163,9 +163,9 @@ func TestAccVolumeBinding_DynamicClaim(t *testing.T) {
 	says(t, cli.Must("plan", "-no-color"), "No changes.")
 
 	c.asked()
-	cli.Replace("main.tf", "1Gi", "2Gi")
+	cli.Replace("main.tf", `size = "1Gi"`, `size = "1Gi", pool = "b"`)
 	says(t, cli.Must("apply", "-auto-approve", "-no-color"), "1 added, 0 changed, 1 destroyed")
-	if got := c.asked(); got != "DELETE PUT size=2Gi" {
+	if got := c.asked(); got != "PUT size=1Gi DELETE PUT pool=b&size=1Gi" {
 		t.Errorf("it was asked %q", got)
 	}
 	c.volumes(1)
@@ -242,7 +242,7 @@ func TestAccVolumeBinding_DynamicReplaced(t *testing.T) {
 	cli.Must("apply", "-auto-approve", "-no-color")
 	c.asked()
 	cli.Must("apply", "-auto-approve", "-no-color", "-replace="+data)
-	if got := c.asked(); got != "PUT size=1Gi" {
+	if got := c.asked(); got != "PUT size=1Gi PUT size=1Gi" {
 		t.Errorf("it was asked %q", got)
 	}
 	c.volumes(1)
@@ -290,11 +290,11 @@ func TestAccVolumeBinding_DynamicUnknown(t *testing.T) {
 	c := control(t, l, "dynamic-unknown")
 	lun := acctest.LUN(t, l, false, "")
 	c.say("answer", lunAnswer(l, lun))
-	cli := configured(t, l, "unknown", `resource "terraform_data" "size" { input = "1Gi" }`+
-		binding(c.source(`size = terraform_data.size.output`, ""), "", "host-a"))
+	cli := configured(t, l, "unknown", `resource "terraform_data" "pool" { input = "a" }`+
+		binding(c.source(`pool = terraform_data.pool.output`, ""), "", "host-a"))
 	cli.Must("apply", "-auto-approve", "-no-color")
 	says(t, cli.Must("plan", "-no-color"), "No changes.")
-	cli.Replace("main.tf", "1Gi", "2Gi")
+	cli.Replace("main.tf", `input = "a"`, `input = "b"`)
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
 	if err == nil {
 		t.Errorf("it was applied: %s", out)

@@ -100,7 +100,7 @@ func TestAccVolumeBinding_DynamicLossWarned(t *testing.T) {
 	const summary = "The content of volume binding data is lost"
 	where := fmt.Sprintf("%s/%d", lun.IQN, lun.Number)
 	says(t, cli.Must("plan", "-no-color", "-destroy"), summary, "Destroying the binding deletes its dynamic volume", where)
-	cli.Replace("main.tf", "64Mi", "128Mi")
+	cli.Replace("main.tf", `size = "64Mi"`, `size = "64Mi", pool = "b"`)
 	says(t, cli.Must("plan", "-no-color"), "1 to add, 0 to change, 1 to destroy", summary, "Replacing the binding deletes its dynamic volume", where)
 	keeps()
 

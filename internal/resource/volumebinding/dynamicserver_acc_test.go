@@ -43,7 +43,11 @@ func example(t *testing.T, file string, replace ...string) string {
 
 // guest is a machine with the binding's volume. Its guest prints how the disk begins, and writes to it.
 func guest(l *lab.Lab, console acctest.Console) string {
-	script := base64.StdEncoding.EncodeToString([]byte("printf 'written by the guest' | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; echo WRITTEN"))
+	return guestThatRuns(l, console, "printf 'written by the guest' | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; echo WRITTEN")
+}
+
+func guestThatRuns(l *lab.Lab, console acctest.Console, script string) string {
+	script = base64.StdEncoding.EncodeToString([]byte(script))
 	return fmt.Sprintf(`
 resource "virtclaim_virtual_machine" "web" {
   host       = "host-a"
@@ -139,9 +143,20 @@ resource "virtclaim_disk" "over" {
 	cli.Must("destroy", "-auto-approve", "-no-color")
 }
 
-// A server has the volumes of several bindings.
-func TestAccVolumeBinding_DynamicServer(t *testing.T) {
-	l := acctest.Lab(t)
+// volumesServer is provision as a server.
+type volumesServer struct {
+	folder, address, ca string
+	said                *acctest.LockedBuffer
+}
+
+// example is a binding of the server.
+func (s volumesServer) example(t *testing.T) string {
+	t.Helper()
+	return example(t, "resource_dynamic_server.tf", "https://volumes.example.org", "https://"+s.address, "volumes-ca.pem", s.ca)
+}
+
+func serveVolumes(t *testing.T, l *lab.Lab, args ...string) volumesServer {
+	t.Helper()
 	folder, keys := t.TempDir(), t.TempDir()
 	tlsServer := httptest.NewTLSServer(nil) // for its certificate
 	tlsServer.Close()
@@ -170,10 +185,10 @@ func TestAccVolumeBinding_DynamicServer(t *testing.T) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	said, done := &acctest.LockedBuffer{}, make(chan int, 1)
 	go func() {
-		done <- volumeprogram.Run(ctx, []string{
+		done <- volumeprogram.Run(ctx, append([]string{
 			"provision", "-folder=" + folder, "-listen=127.0.0.1:0", "-iscsi-listen=127.0.0.1:0", "-portal=127.0.0.1", "-token-file=" + filepath.Join(keys, "token"),
 			"-tls-cert=" + filepath.Join(keys, "ca.pem"), "-tls-key=" + filepath.Join(keys, "tls.key"), "-chap=" + keys, "-chap-secret=chap",
-		}, "test", said)
+		}, args...), "test", said)
 	}()
 	acctest.Undo(t, func(context.Context) error {
 		stop()
@@ -182,16 +197,24 @@ func TestAccVolumeBinding_DynamicServer(t *testing.T) {
 		}
 		return nil
 	})
-	var address string
+	s := volumesServer{folder: folder, ca: filepath.Join(keys, "ca.pem"), said: said}
 	acctest.Eventually(t, "the server listens", func() error {
 		m := regexp.MustCompile(`waits at (\S+) for requests`).FindStringSubmatch(said.String())
 		if m == nil {
 			return errors.New(said.String())
 		}
-		address = m[1]
+		s.address = m[1]
 		return nil
 	})
-	one := example(t, "resource_dynamic_server.tf", "https://volumes.example.org", "https://"+address, "volumes-ca.pem", filepath.Join(keys, "ca.pem"))
+	return s
+}
+
+// A server has the volumes of several bindings.
+func TestAccVolumeBinding_DynamicServer(t *testing.T) {
+	l := acctest.Lab(t)
+	server := serveVolumes(t, l)
+	folder, said := server.folder, server.said
+	one := server.example(t)
 	console := acctest.NewConsole(t)
 	cli := configured(t, l, "server", one+strings.ReplaceAll(one, `"data"`, `"more"`)+guest(l, console))
 	cli.Must("apply", "-auto-approve", "-no-color")

@@ -159,8 +159,8 @@ func (k *dynamicVolume) other() error {
 		k.pod, k.pod.Namespace, k.pod.Name())
 }
 
-// update makes sure that the pod runs as configured, asks again where the volume is, and has it grow.
-func (k *dynamicVolume) update(ctx context.Context, state model, own *privateState, diags *diag.Diagnostics) error {
+// update makes sure that the pod runs as configured, asks again where the volume is, and has it grow if it was resized.
+func (k *dynamicVolume) update(ctx context.Context, state model, resized bool, own *privateState, diags *diag.Diagnostics) error {
 	if k.pod != nil {
 		if _, err := k.pod.Start(ctx, func() error { return k.checkStopped(ctx, state, diags) }); err != nil {
 			return err
@@ -175,11 +175,9 @@ func (k *dynamicVolume) update(ctx context.Context, state model, own *privateSta
 		return fmt.Errorf("%s: %w. Put it back, or go on with an empty one: terraform apply -replace=<address of this resource>",
 			server.Name, err)
 	}
-	if was := state.dynamic(ctx, diags); was != nil && errors.Is(err, dynamic.ErrRefused) {
-		if by, ok := k.from.grows(*was); ok && by > 0 {
-			return fmt.Errorf("%w. The volume does not grow there, and nothing was changed. Set the former size, or make another volume, "+
-				"which loses all data of this one: terraform apply -replace=<address of this resource>", err)
-		}
+	if resized && errors.Is(err, dynamic.ErrRefused) {
+		return fmt.Errorf("%w. The volume does not grow there, and nothing was changed. Set the former size, or make another volume, "+
+			"which loses all data of this one: terraform apply -replace=<address of this resource>", err)
 	}
 	if err == nil {
 		err = k.checkSameClaim(*own, answer)

@@ -92,7 +92,7 @@ func (c *change) make(ctx context.Context) bool {
 		}
 		before := c.own.Answer.Fingerprint()
 		c.state = c.state.answered(ctx, c.own, c.diags)
-		err = k.update(ctx, c.state, &c.own, c.diags)
+		err = k.update(ctx, c.state, c.resized, &c.own, c.diags)
 		c.moved = before != c.own.Answer.Fingerprint()
 		c.plan = c.plan.answered(ctx, c.own, c.diags)
 		c.plan.Reserved = c.planReserved(c.plan)
