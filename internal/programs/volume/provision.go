@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"os"
@@ -17,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/image"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/newer"
@@ -72,7 +75,11 @@ const (
 	newSuffix = ".new"
 )
 
-var leftover = regexp.MustCompile(`^\.(new|removed)-[0-9a-f]{32}$`)
+var (
+	leftover   = regexp.MustCompile(`^\.(new|removed)-[0-9a-f]{32}$`)
+	volumeName = regexp.MustCompile(`^` + volumePrefix + `[0-9a-f]{32}$`)
+	ownName    = regexp.MustCompile(`^(target\.json(\.new)?|\.lock|lost\+found)$`)
+)
 
 // path is the folder of a volume. A key may have what the name of a file may not.
 func (p *provisioner) path(prefix, key string) string {
@@ -80,28 +87,34 @@ func (p *provisioner) path(prefix, key string) string {
 	return filepath.Join(p.folder, prefix+hex.EncodeToString(sum[:16]))
 }
 
-// load removes what is incomplete, and serves what is there.
+// load removes what is incomplete, and serves what is there. What is not its own is left alone, and links are not followed.
 func (p *provisioner) load() error {
 	p.volumes = map[string]*provisioned{}
 	entries, err := os.ReadDir(p.folder)
+	var others []string
 	for _, e := range entries {
 		path := filepath.Join(p.folder, e.Name())
 		switch {
 		case leftover.MatchString(e.Name()):
 			err = errors.Join(err, os.RemoveAll(path))
-		case strings.HasPrefix(e.Name(), volumePrefix):
+		case volumeName.MatchString(e.Name()):
 			if failed := p.resume(path); failed != nil {
 				err = errors.Join(err, fmt.Errorf("%s can't be served: %w. Repair it, or move it out of %s; nothing in it was changed",
 					path, failed, p.folder))
 			}
+		case !ownName.MatchString(e.Name()):
+			others = append(others, strconv.Quote(e.Name()))
 		}
+	}
+	if len(others) > 0 {
+		p.log(fmt.Sprintf("leaves alone in %s: %.1000s", p.folder, strings.Join(others, ", ")))
 	}
 	return errors.Join(err, p.loadTarget())
 }
 
 // loadTarget reads the target's record, or begins one. A name that was configured is not recorded.
 func (p *provisioner) loadTarget() error {
-	text, err := os.ReadFile(filepath.Join(p.folder, targetFile))
+	text, err := readPlain(filepath.Join(p.folder, targetFile))
 	switch {
 	case errors.Is(err, os.ErrNotExist) && len(p.volumes) > 0:
 		return fmt.Errorf("%s has volumes, but no %s. Put it back: machines know the volumes by the name in it", p.folder, targetFile)
@@ -144,8 +157,32 @@ func save(path string, text []byte) error {
 	return errors.Join(os.Rename(tmp, path), syncAll(filepath.Dir(path)))
 }
 
+// readPlain reads a plain file; a link is not followed.
+func readPlain(path string) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	if err := checkPlain(file); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(file)
+}
+
+func checkPlain(file *os.File) error {
+	is, err := file.Stat()
+	if err == nil && !is.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no plain file", file.Name())
+	}
+	return err
+}
+
 func (p *provisioner) resume(path string) error {
-	text, err := os.ReadFile(filepath.Join(path, volumeRecord))
+	if is, err := os.Lstat(path); err != nil || !is.IsDir() {
+		return cmp.Or(err, errors.New("it is no folder"))
+	}
+	text, err := readPlain(filepath.Join(path, volumeRecord))
 	if err != nil {
 		return err
 	}
@@ -162,6 +199,9 @@ func (p *provisioner) resume(path string) error {
 func (p *provisioner) serve(v *provisioned, path string) (err error) {
 	if v.disk, err = iscsi.OpenFile(filepath.Join(path, diskImage), v.ReadOnly); err != nil {
 		return err
+	}
+	if err := checkPlain(v.disk.File); err != nil {
+		return errors.Join(err, v.disk.Close())
 	}
 	if v.disk.Size() < v.Size {
 		return errors.Join(fmt.Errorf("%s has %d bytes, and had at least %d", diskImage, v.disk.Size(), v.Size), v.disk.Close())

@@ -28,9 +28,17 @@ func TestProvision_RefusesUnknownVolumes(t *testing.T) {
 		"no disk":          func(v string) error { return os.Remove(filepath.Join(v, diskImage)) },
 		"half a block":     func(v string) error { return os.Truncate(filepath.Join(v, diskImage), 100) },
 		"another's folder": func(v string) error { return os.Rename(v, volumeFolder(filepath.Dir(v), "other")) },
-		"a copy": func(v string) error {
-			return os.CopyFS(v+".bak", os.DirFS(v))
+		"a link to the folder": func(v string) error {
+			away := filepath.Join(filepath.Dir(v), "away")
+			return errors.Join(os.Rename(v, away), os.Symlink(away, v))
 		},
+		"a link to the record": func(v string) error { return linked(filepath.Join(v, volumeRecord)) },
+		"a link to the disk":   func(v string) error { return linked(filepath.Join(v, diskImage)) },
+		"a FIFO": func(v string) error {
+			record := filepath.Join(v, volumeRecord)
+			return errors.Join(os.Remove(record), unix.Mkfifo(record, 0o600))
+		},
+		"a file": func(v string) error { return errors.Join(os.RemoveAll(v), os.WriteFile(v, nil, 0o600)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startProvision(t, inMemory(t))
@@ -49,6 +57,46 @@ func TestProvision_RefusesUnknownVolumes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// linked has a link in the place of a file.
+func linked(path string) error {
+	return errors.Join(os.Rename(path, path+".away"), os.Symlink(path+".away", path))
+}
+
+// What is not the server's own is named once, and stays; a leftover that is a link is removed, and not what it leads to.
+func TestProvision_LeavesOthersAlone(t *testing.T) {
+	withSecret(t)
+	p := startProvision(t, inMemory(t))
+	p.mustAsk(t, http.StatusCreated, http.MethodPut, "/volume?size=1Mi", "one")
+	p.end()
+	others := []string{"volume-old", volumeFolder("", "one") + ".bak", "a \"file\"", ".new-clothes", "target.json.bak"}
+	for _, name := range others {
+		if err := os.Mkdir(filepath.Join(p.folder, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := filepath.Join(t.TempDir(), "kept")
+	of := &provisioner{folder: p.folder}
+	err := os.WriteFile(kept, nil, 0o600)
+	for path, to := range map[string]string{of.path(newPrefix, "x"): kept, of.path(removedPrefix, "x"): filepath.Dir(kept), filepath.Join(p.folder, "link"): "/"} {
+		err = errors.Join(err, os.Symlink(to, path))
+	}
+	if err := errors.Join(err, os.Mkdir(filepath.Join(p.folder, "lost+found"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	again := startProvision(t, p.folder)
+	want := fmt.Sprintf(`leaves alone in %s: ".new-clothes", "a \"file\"", "link", "target.json.bak", %q, "volume-old"`, p.folder, others[1])
+	if said := again.out.text(); strings.Count(said, want) != 1 || strings.Contains(said, "lost+found") {
+		t.Errorf("want %s in %s", want, said)
+	}
+	if left := again.left(t); len(left) != len(others)+3 { // the volume, the link and lost+found
+		t.Errorf("left are %q", left)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Error(err)
+	}
+	again.mustAsk(t, http.StatusOK, http.MethodPut, "/volume?size=1Mi", "one")
 }
 
 func TestProvision_RefusesRequests(t *testing.T) {
