@@ -4,6 +4,7 @@ package volumebinding_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -45,9 +46,9 @@ func TestAccVolumeBinding_DynamicMoves(t *testing.T) {
 	c := control(t, l, "dynamic-moves")
 	lun := acctest.LUN(t, l, false, "")
 	here := lunAnswer(l, lun)
-	other := elsewhere(t, l.Target.Portal)
+	portal := elsewhere(t, l.Target.Portal)
 	_, herePort, _ := net.SplitHostPort(l.Target.Portal)
-	_, otherPort, _ := net.SplitHostPort(other)
+	_, otherPort, _ := net.SplitHostPort(portal)
 	there := strings.Replace(here, herePort, otherPort, 1)
 	c.say("answer", here)
 	cli := configured(t, l, "moves", binding(c.source(`size = "1Gi"`, ""), "", "host-a")+`
@@ -103,19 +104,20 @@ resource "virtclaim_virtual_machine" "web" {
 	}
 
 	second := acctest.LUN(t, l, false, "")
+	first, other := fmt.Sprintf("%s/%d", lun.IQN, lun.Number), fmt.Sprintf("%s/%d", second.IQN, second.Number)
 	c.say("answer", lunAnswer(l, second))
 	out, err := cli.Run("apply", "-auto-approve", "-no-color")
 	if err == nil {
 		t.Errorf("it was applied: %s", out)
 	}
-	says(t, out, "the volume was "+lun.IQN, herePort, "and the server names "+second.IQN, herePort, "Domain web on host host-a runs with the former")
-	xml("--inactive", lun.IQN, second.IQN)
+	says(t, out, "the volume was "+first, herePort, "and the server names "+other, herePort, "Domain web on host host-a runs with the former")
+	xml("--inactive", first+"'", other+"'")
 	c.say("answer", here)
 	cli.Replace("main.tf", "running    = true", "running    = false")
 	cli.Must("apply", "-auto-approve", "-no-color")
 	c.say("answer", lunAnswer(l, second))
 	cli.Must("apply", "-auto-approve", "-no-color")
-	xml("", second.IQN, lun.IQN)
+	xml("", other+"'", first+"'")
 	says(t, cli.Must("plan", "-no-color"), "No changes.")
 	cli.Must("destroy", "-auto-approve", "-no-color")
 	c.volumes(0)

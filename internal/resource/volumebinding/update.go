@@ -116,7 +116,7 @@ func (c *change) resolve(ctx context.Context, secret types.String) bool {
 	}
 	// The volume of an import was resolved without the options that the configuration adds.
 	if !checkIdentity(c.plan.Volume, c.actual, c.diags) ||
-		c.state.isAdopted(c.own) && !checkIdentity(c.state.Volume, c.actual, c.diags) {
+		!c.moved && c.state.isAdopted(c.own) && !checkIdentity(c.state.Volume, c.actual, c.diags) {
 		return false
 	}
 	return true
@@ -127,7 +127,7 @@ func (c *change) resolve(ctx context.Context, secret types.String) bool {
 func (c *change) checkMoved(ctx context.Context) error {
 	was, known, d := tfvalue.VolumeFrom(c.state.Volume)
 	c.diags.Append(d...)
-	if !c.moved || !known || c.own.Answer.Claim != "" || sameUnit(was.Images[0], c.actual.Images[0]) {
+	if !c.moved || !known || sameUnit(was.Images[0], c.actual.Images[0]) {
 		return nil
 	}
 	former, is := was.Images[0], c.actual.Images[0]
