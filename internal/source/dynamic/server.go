@@ -53,8 +53,9 @@ func (s Server) Make(ctx context.Context, parameters map[string]string) (a Answe
 	return a, isNew, err
 }
 
-// Find asks for a volume that was made before, which grows if its size does, and makes and removes none. It is ErrLost if there is none. Status 201 (isNew) is that of a
-// server which does not know If-Match: its volume is the known one if the answer has the known fingerprint, and otherwise left alone.
+// Find asks for a volume that was made before, which grows if its size does, and makes and removes none. It is ErrLost if there is none.
+// Status 201 (isNew) is that of a server which does not know If-Match: its volume is the known one if the answer has the known fingerprint,
+// and otherwise left alone.
 func (s Server) Find(ctx context.Context, parameters map[string]string, known string) (a Answer, isNew bool, err error) {
 	status, body, err := s.ask(ctx, http.MethodPut, parameters, http.Header{"If-Match": {"*"}})
 	if err != nil {
