@@ -168,7 +168,7 @@ func TestProvision_Grows(t *testing.T) {
 // A record that can't be written leaves the size as it is, and the next request finishes.
 func TestProvisioner_GrowthThatFails(t *testing.T) {
 	s := newProvisionServer(t)
-	v, _, err := s.put(t.Context(), "one", 1<<20, true)
+	v, _, err := s.put(t.Context(), "one", 1<<20, content{}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,13 +176,13 @@ func TestProvisioner_GrowthThatFails(t *testing.T) {
 	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.put(t.Context(), "one", 2<<20, false); err == nil || v.Size != 1<<20 || v.disk.Size() != 1<<20 {
+	if _, _, err := s.put(t.Context(), "one", 2<<20, content{}, false); err == nil || v.Size != 1<<20 || v.disk.Size() != 1<<20 {
 		t.Errorf("%v, %+v", err, v)
 	}
 	if err := os.RemoveAll(filepath.Dir(inTheWay)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.put(t.Context(), "one", 2<<20, false); err != nil || v.disk.Size() != 2<<20 || recordOf(t, s.folder, "one").Size != 2<<20 {
+	if _, _, err := s.put(t.Context(), "one", 2<<20, content{}, false); err != nil || v.disk.Size() != 2<<20 || recordOf(t, s.folder, "one").Size != 2<<20 {
 		t.Errorf("%v, %+v", err, v)
 	}
 }
@@ -190,7 +190,7 @@ func TestProvisioner_GrowthThatFails(t *testing.T) {
 // A volume that was made without a size grows beyond its image.
 func TestProvisioner_GrowsBeyondImage(t *testing.T) {
 	s := newProvisionServer(t)
-	v, _, err := s.put(t.Context(), "one", 3<<20, true)
+	v, _, err := s.put(t.Context(), "one", 3<<20, content{}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestProvisioner_GrowsBeyondImage(t *testing.T) {
 		size int64
 		ok   bool
 	}{{2 << 20, false}, {4 << 20, true}, {3 << 20, false}} {
-		if _, _, err := s.put(t.Context(), "one", c.size, false); (err == nil) != c.ok {
+		if _, _, err := s.put(t.Context(), "one", c.size, content{}, false); (err == nil) != c.ok {
 			t.Errorf("%d: %v", c.size, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -98,15 +99,14 @@ func sizeIn(parameters map[string]attr.Value) (int64, error) {
 	return tfvalue.NewQuantity(text.ValueString()).Bytes()
 }
 
-// refuseShrinking refuses a size that is smaller, and all that differs.
-func (d dynamicModel) refuseShrinking(was dynamicModel, diags *diag.Diagnostics) {
+// checkShrinking says that a size is smaller, and all that differs: a plan warns, because an error would prevent a destroy, too.
+func (d dynamicModel) checkShrinking(was dynamicModel, add func(at path.Path, summary, detail string)) {
 	if by, ok := d.grows(was); !ok || by >= 0 {
 		return
 	}
-	diags.AddAttributeError(sourcePath.AtName(dynamicSource).AtName("parameters"), "A volume does not shrink", fmt.Sprintf(
-		"The volume has the size %s, and %s is asked for: its data would be cut. For an empty one: terraform taint <address of this "+
-			"resource>, which loses all data. To destroy the binding: terraform destroy -refresh=false.",
-		was.Parameters.Elements()["size"], d.Parameters.Elements()["size"]))
+	add(sourcePath.AtName(dynamicSource).AtName("parameters"), "A volume does not shrink", fmt.Sprintf("The volume has the size %s, and "+
+		"%s is asked for: its data would be cut, so no apply does it. Set the former size, or make an empty volume, which loses all "+
+		"data: terraform apply -replace=<address of this resource>.", was.Parameters.Elements()["size"], d.Parameters.Elements()["size"]))
 }
 
 // surelyDiffers is differs for values that may be unknown in part.

@@ -38,7 +38,7 @@ func TestAccVolumeBinding_DynamicGrows(t *testing.T) {
 	console.Await(t, "DISK vda bytes=134217728")
 
 	for size, wrong := range map[string][]string{
-		"64Mi": {"A volume does not shrink", "terraform taint"},
+		"64Mi": {"A volume does not shrink", "-replace"},
 		"1Gi":  {"(413 Request Entity Too Large)", "-max-size", "The volume does not grow there", "-replace"},
 	} {
 		cli.Replace("main.tf", `size = "128Mi"`, `size = "`+size+`"`)

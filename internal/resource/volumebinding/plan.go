@@ -99,7 +99,7 @@ func (r *binding) planChange(ctx context.Context, plan *model, state model, own 
 	if made != nil && len(resp.RequiresReplace) == 0 {
 		restarts := made.restarts(ctx, state, own, diags)
 		if was := state.dynamic(ctx, diags); was != nil && plan.Name.Equal(state.Name) {
-			made.refuseShrinking(*was, diags)
+			made.checkShrinking(*was, diags.AddAttributeWarning)
 		}
 		defer func() {
 			plan.Source = source

@@ -147,7 +147,7 @@ func TestVolumeBinding_LossIsWarnedOf(t *testing.T) {
 		}
 	}
 	d := modified(t, next, before, &smaller)
-	if len(d) != 1 || !d.HasError() || !strings.Contains(d[0].Detail(), `"64Mi", and "65535Ki" is asked for`) {
+	if len(d) != 1 || d.HasError() || !strings.Contains(d[0].Detail(), `"64Mi", and "65535Ki" is asked for`) {
 		t.Errorf("a smaller size: %v", d)
 	}
 }

@@ -85,7 +85,7 @@ func (c *change) make(ctx context.Context) bool {
 			return false
 		} else if was != nil {
 			c.resized = !k.from.Parameters.Equal(was.Parameters)
-			k.from.refuseShrinking(*was, c.diags)
+			k.from.checkShrinking(*was, c.diags.AddAttributeError)
 		}
 		if c.diags.HasError() {
 			return false
