@@ -127,8 +127,8 @@ func execute(path string, config guestinit.Config, user account) error {
 	if err := syscall.Setrlimit(unix.RLIMIT_NOFILE, &syscall.Rlimit{Cur: openFiles, Max: mostOpenFiles}); err != nil {
 		return fmt.Errorf("limit of open files: %w", err)
 	}
-	// A program opens /dev/stdout again, which only the owner of the pipe, or of the console, may.
-	_ = unix.Fchown(1, user.uid, user.gid)
+	// A program opens /dev/stdout again, also when it has given up its user.
+	_, _ = unix.Fchown(1, user.uid, user.gid), unix.Fchmod(1, 0o622)
 	if err := syscall.Setgroups(user.groups); err != nil {
 		return fmt.Errorf("set the groups %v: %w", user.groups, err)
 	}
