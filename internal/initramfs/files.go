@@ -16,6 +16,8 @@ import (
 const (
 	maxFile = 128 << 20
 	maxKept = 256 << 20
+	// entryCost is about what a file takes in memory beside its content.
+	entryCost = 1 << 10
 )
 
 // files are the kernels and modules that were found, by their paths without usr/, which distributions have or have not.
@@ -69,6 +71,7 @@ func (f *files) keep(name string, r io.Reader) error {
 		return fmt.Errorf("read %q: %w", name, err)
 	}
 	f.content[name] = content
+	f.kept += entryCost
 	return f.count(name, len(content))
 }
 
@@ -82,6 +85,7 @@ func (f *files) count(name string, bytes int) error {
 
 // link keeps another name of a file, whose content may be that of a layer below.
 func (f *files) link(name, target string) {
+	f.kept += entryCost
 	content, ok := f.content[target]
 	if !ok {
 		content, ok = f.below[target]

@@ -180,7 +180,7 @@ func TestKernel_UnpackedModulesAreLimited(t *testing.T) {
 
 // The limit is that of all layers together, also of what those above hide.
 func TestReadLayers_AreLimited(t *testing.T) {
-	found := files{content: map[string][]byte{}, kept: maxKept - 100}
+	found := files{content: map[string][]byte{}, kept: maxKept - entryCost - 100}
 	above := files{content: map[string][]byte{}, kept: found.kept}
 	if err := above.keep("boot/vmlinuz-1", strings.NewReader(strings.Repeat("x", 90))); err != nil {
 		t.Fatal(err)
@@ -189,6 +189,10 @@ func TestReadLayers_AreLimited(t *testing.T) {
 	links := files{content: map[string][]byte{}, kept: maxKept - 100, sought: map[string]bool{}}
 	if err := links.addArchive(bytes.NewReader(linked(t, distribution(t), func(string) bool { return false }, func(string) bool { return true }))); !errors.Is(err, image.ErrUntrusted) {
 		t.Errorf("links: %v", err)
+	}
+	empty := files{content: map[string][]byte{}, kept: maxKept - entryCost + 1}
+	if err := empty.keep("boot/vmlinuz-1", strings.NewReader("")); !errors.Is(err, image.ErrUntrusted) {
+		t.Errorf("empty files: %v", err)
 	}
 	next := files{content: map[string][]byte{}, kept: found.kept}
 	if err := next.keep("boot/vmlinuz-2", strings.NewReader(strings.Repeat("x", 90))); !errors.Is(err, image.ErrUntrusted) {
