@@ -269,9 +269,13 @@ func (m Manager) checkSaved(ctx context.Context, uuid string, want domainxml.Mac
 	if err != nil || len(differs) == 0 {
 		return err
 	}
+	start := "Start it before (virsh start), or give"
+	if slices.Contains(differs, "boot") {
+		start = "If its kernel is gone it can't go on. Give" // the saved guest opens the files that it was started with
+	}
 	return fmt.Errorf("its guest is saved with its memory (virsh managedsave), and its next start goes on with what it had then. That "+
-		"can't be changed: %s. Start it before (running = true and nothing else), or give up what its memory had, as after a power cut: "+
-		"virsh managedsave-remove %s", strings.Join(differs, ", "), want.Name)
+		"can't be changed: %s. %s up what its memory had, as after a power cut: virsh managedsave-remove %s", strings.Join(differs, ", "),
+		start, want.Name)
 }
 
 // reconcile updates the stored definition, and an active domain, to want. The stored definition also shows other machines what this one
