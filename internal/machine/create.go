@@ -103,7 +103,7 @@ func (m Manager) checkInterrupted(uuid string, is domainxml.Machine) error {
 	err := fmt.Errorf("a domain of this name (UUID %s) is there already, and was left alone. To manage it from here: terraform import "+
 		"<address of this resource> %s/%s", uuid, m.key, is.Name)
 	if sameOwner {
-		err = fmt.Errorf("%w %q: of this configuration with create_before_destroy (give them a name_prefix), of a copy of its "+
+		err = fmt.Errorf("%w %q: of this configuration with create_before_destroy (use name_prefix), of a copy of its "+
 			"folder (give each an owner), or of a state that was lost. %w", ErrNameTaken, m.owner, err)
 	}
 	return err

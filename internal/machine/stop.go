@@ -76,7 +76,8 @@ func (m Manager) checkStopped(ctx context.Context, uuid string, isPersistent boo
 }
 
 // Power is how an update may start and stop the machine: whether it is to run, whether it may be forced off if the guest does not shut
-// down, whether it may be restarted for changes that a running guest can't get, and whether its autostart is another one than in the state.
+// down, whether it may be restarted for changes that a running guest can't get, whether its autostart is another one than in the state, and
+// whether it stays off if its program has ended by itself.
 type Power struct{ On, Force, Restart, Autostart, Once bool }
 
 // restart shuts the guest down, changes the machine while it is off, and starts it. why is what the running guest can't get, or did not

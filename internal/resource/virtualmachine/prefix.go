@@ -22,8 +22,8 @@ const (
 	generated = 10
 )
 
-// hasOtherPrefix reports whether an existing machine needs another name: not if its name was another one before there was a prefix, or was
-// changed outside of Terraform, and begins with the prefix.
+// hasOtherPrefix reports whether an existing machine needs another name, because its prefix changes. A name that begins with the new prefix
+// stays, as that of an imported machine.
 func (m model) hasOtherPrefix(state model) bool {
 	prefix := m.NamePrefix
 	return isSet(prefix) && !prefix.Equal(state.NamePrefix) && !strings.HasPrefix(state.Name.ValueString(), prefix.ValueString())

@@ -196,7 +196,7 @@ func (c containerModel) template(ctx context.Context, diags *diag.Diagnostics) (
 	return t, err
 }
 
-// complete sets what nobody has.
+// complete sets the defaults of what neither the attributes nor pod_template say.
 func (c containerModel) complete(spec *corev1.PodSpec) {
 	main := &spec.Containers[0]
 	if len(main.Ports) == 0 {
