@@ -31,7 +31,12 @@ func (l *Lab) DefaultConfigHost(ctx context.Context) (*Host, error) {
 		}
 		h := newHost(dir, defaultConfigHost, artefact.Image{})
 		h.qemu, h.prepare = "", func(ctx context.Context) error {
-			return h.sandbox.run(ctx, fmt.Sprintf(hideKVM, quote(filepath.Join(dir, "no-kvm"))))
+			if err := h.sandbox.run(ctx, fmt.Sprintf(hideKVM, quote(filepath.Join(dir, "no-kvm")))); err != nil {
+				return err
+			}
+			return startDaemon(h.sandbox, dir, "virtlogd", "virtlogd").await(ctx, func(ctx context.Context) error {
+				return h.sandbox.run(ctx, "test -S /run/libvirt/virtlogd-sock")
+			})
 		}
 		// libvirt's own folders, which are mount points for those of the lab.
 		for _, folder := range []string{"run", "lib/images", "lib/consoles", "lib/guest", "lib", "log", "cache", "pools"} {

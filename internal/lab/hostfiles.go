@@ -18,14 +18,14 @@ const maxSocketPath = 107
 
 const (
 	// inSandboxQEMU has libvirt run QEMU without cgroups, namespaces and helpers, because the sandbox has all of that. A security driver
-	// would have to load its profiles into the machine's kernel, and without virtlogd QEMU writes its logs itself.
+	// would have to load its profiles into the machine's kernel.
 	inSandboxQEMU = `security_driver = "none"
 namespaces = []
 cgroup_controllers = []
-stdio_handler = "file"
 `
-	// asRootQEMU has libvirt leave the owners of files unchanged.
-	asRootQEMU = `user = "root"
+	// asRootQEMU has libvirt leave the owners of files unchanged, and QEMU write its logs itself.
+	asRootQEMU = `stdio_handler = "file"
+user = "root"
 group = "root"
 dynamic_ownership = 0
 remember_owner = 0

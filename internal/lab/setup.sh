@@ -12,6 +12,7 @@ as_root() { if ((EUID == 0)); then "$@"; else sudo "$@"; fi; }
 # Each needed program or file, and the Debian package that has it.
 needs="
 libvirtd libvirt-daemon
+virtlogd libvirt-daemon
 /usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so libvirt-daemon-driver-qemu
 virsh libvirt-clients
 qemu-system-x86_64 qemu-system-x86
