@@ -62,6 +62,34 @@ resource "virtclaim_virtual_machine" "web" {
 `, l.Guest.Kernel, l.Guest.Initrd, l.Guest.Parameters, script, console.Path())
 }
 
+// others are what the folder of volumes has that is not provision's: it says so, and leaves all of it.
+var others = []string{"notes.txt", "old-volume/disk.img", "kept/disk.img"}
+
+// addOthers adds them, and a link in the place of what an interrupted request leaves.
+func addOthers(t *testing.T, folder string) {
+	t.Helper()
+	for _, name := range others {
+		path := filepath.Join(folder, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("not a volume"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("kept", filepath.Join(folder, ".new-"+strings.Repeat("0", 32))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// othersLeft checks that they are as they were, and that the log of provision names them.
+func othersLeft(t *testing.T, folder, log string) {
+	t.Helper()
+	says(t, log, "leaves alone in /volume/", `: "kept", "notes.txt", "old-volume"`)
+	for _, name := range others {
+		if text, err := os.ReadFile(filepath.Join(folder, name)); err != nil || string(text) != "not a volume" {
+			t.Errorf("%s has %q: %v", name, text, err)
+		}
+	}
+}
+
 // A pod of virtclaim-volume makes a LUN with CHAP. What a guest writes is there when it is started again, also after the pod was.
 func TestAccVolumeBinding_DynamicProvision(t *testing.T) {
 	l := acctest.Lab(t)
@@ -86,6 +114,8 @@ func TestAccVolumeBinding_DynamicProvision(t *testing.T) {
 			t.Errorf("the password of %d bytes is in the %s", len(password), name)
 		}
 	}
+	volumes := filepath.Dir(acctest.Must(filepath.Glob(filepath.Join(folder, "*", "volume-*")))(t)[0])
+	addOthers(t, volumes)
 	for _, command := range [][]string{{"destroy", "web"}, {"start", "web"}} {
 		if out, err := l.Hosts["host-a"].Virsh(t.Context(), command...); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -98,7 +128,9 @@ func TestAccVolumeBinding_DynamicProvision(t *testing.T) {
 	}
 	console.Await(t, "first=written by the guest")
 
+	restarted := acctest.Must(node.PodLog(t.Context(), "vms", pod, ""))(t)
 	cli.Must("destroy", "-auto-approve", "-no-color")
+	othersLeft(t, volumes, restarted)
 	if left := acctest.Must(filepath.Glob(filepath.Join(folder, "*", "volume-*")))(t); len(left) > 0 {
 		t.Errorf("there is %q", left)
 	}

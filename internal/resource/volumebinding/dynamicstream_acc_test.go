@@ -4,6 +4,7 @@ package volumebinding_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -57,6 +58,57 @@ resource "virtclaim_disk" "over" {
 	}
 	says(t, out, "refused the request (403 Forbidden)", "-images")
 	if left := acctest.Must(filepath.Glob(filepath.Join(folder, "*", "volume-*")))(t); len(left) > 0 || !isEmpty(t, cli) {
+		t.Errorf("there is %q", left)
+	}
+}
+
+// A server makes a root file system of a container image, which has its volume's size once a machine has run its program.
+func TestAccVolumeBinding_DynamicRoot(t *testing.T) {
+	l := acctest.Lab(t)
+	registry, kernel := acctest.Must(l.Registry(t.Context()))(t), acctest.Must(l.Kernel(t.Context()))(t)
+	linux := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
+		Repository: "golden/linux", Tag: "1", Layers: []lab.ImageLayer{acctest.Must(lab.KernelLayer(kernel))(t)},
+	}))(t)
+	busybox := acctest.Must(os.ReadFile(kernel.BusyBox))(t)
+	image := acctest.Must(registry.AddImage(t.Context(), lab.ImageSpec{
+		Repository: "golden/root", Tag: "1", Layers: []lab.ImageLayer{{Programs: map[string][]byte{"bin/busybox": busybox}}},
+	}))(t)
+	server := serveVolumes(t, l, "-images="+registry.Address+"/golden/")
+	console := acctest.NewConsole(t)
+	const script = `set -- $(/bin/busybox df -m / | /bin/busybox tail -n 1); echo "size=$2"
+echo row >> /rows; /bin/busybox sync; echo "rows=$(/bin/busybox wc -l < /rows)"; exec /bin/busybox sleep 1000`
+	parameters := fmt.Sprintf(`{ size = "20Gi", root_filesystem = %q }`, image.Reference)
+	cli := configured(t, l, "root", strings.Replace(server.example(t), `{ size = "64Mi" }`, parameters, 1)+fmt.Sprintf(`
+resource "virtclaim_kernel" "linux" {
+  host       = "host-a"
+  name       = "linux"
+  usage_type = "fast"
+  cmdline    = "console=ttyS0 quiet panic=-1 no_timer_check cryptomgr.notests rodata=off"
+  source     = { container_image = { image = %q } }
+}
+
+resource "virtclaim_virtual_machine" "web" {
+  host       = "host-a"
+  name       = "web"
+  memory     = "128Mi"
+  force_stop = true
+  machine    = { type = "pc", domain_type = "qemu" }
+  boot       = virtclaim_kernel.linux.boot
+  serial     = { log_file = %q }
+  disks      = { root = { volume = virtclaim_volume_binding.data.volume } }
+  run        = { entrypoint = ["/bin/busybox", "sh", "-c"], command = [%q], stop_timeout = 1 }
+}
+`, linux.Reference, console.Path(), strings.ReplaceAll(script, "${", "$${")))
+	cli.Must("apply", "-auto-approve", "-no-color")
+	console.Await(t, "size=20")
+	console.Await(t, "rows=1")
+	says(t, cli.Must("plan", "-no-color"), "No changes.")
+	for _, command := range []string{"destroy", "start"} {
+		acctest.Must(l.Hosts["host-a"].Virsh(t.Context(), command, "web"))(t)
+	}
+	console.Await(t, "rows=2")
+	cli.Must("destroy", "-auto-approve", "-no-color")
+	if left := acctest.Must(filepath.Glob(filepath.Join(server.folder, "volume-*")))(t); len(left) > 0 {
 		t.Errorf("there is %q", left)
 	}
 }
