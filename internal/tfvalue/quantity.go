@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/big"
 	"regexp"
 	"strings"
 	"unicode"
@@ -114,18 +115,24 @@ func (q Quantity) Bytes() (int64, error) {
 // QuantityOfBytes is QuantityOfKiB of a number of bytes, rounded up.
 func QuantityOfBytes(bytes int64) Quantity { return QuantityOfKiB(uint((bytes + 1023) / 1024)) }
 
-// sane limits the input of ParseQuantity, which computes 10^n for any exponent n: 1e9999999 takes it minutes.
+// sane limits the input of Kubernetes' own ParseQuantity, which computes 10^n for any exponent n: 1e9999999 takes it minutes.
 var sane = regexp.MustCompile(`^[-+.0-9]{1,40}(([eE][-+]?[0-9]{1,2})|[A-Za-z]{0,2})$`)
+
+// ParseQuantity reads a number in Kubernetes' notation, which may also be negative or a fraction. Its error says what to write.
+func ParseQuantity(text string) (resource.Quantity, error) {
+	if sane.MatchString(text) {
+		if parsed, err := resource.ParseQuantity(text); err == nil {
+			return parsed, nil
+		}
+	}
+	return resource.Quantity{}, fmt.Errorf("%.60q is not a Kubernetes quantity; write for example 512Mi or 2Gi", text)
+}
 
 // KiB returns the size in KiB, rounded up.
 func (q Quantity) KiB() (uint, error) {
-	var parsed resource.Quantity
-	err := resource.ErrFormatWrong
-	if sane.MatchString(q.ValueString()) {
-		parsed, err = resource.ParseQuantity(q.ValueString())
-	}
+	parsed, err := ParseQuantity(q.ValueString())
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a Kubernetes quantity; write for example 512Mi or 2Gi", q.ValueString())
+		return 0, err
 	}
 	bytes := parsed.Value() // rounded up
 	if bytes > math.MaxInt64-1024 {
@@ -135,4 +142,39 @@ func (q Quantity) KiB() (uint, error) {
 		return 0, fmt.Errorf("%q is not a whole, positive number of bytes; write for example 512Mi or 2Gi", q.ValueString())
 	}
 	return uint((bytes-1)/1024 + 1), nil
+}
+
+// mostBytes is of a type that has 64 bits on all platforms.
+const mostBytes int64 = math.MaxInt64
+
+// ExactBytes returns the size in bytes. Unlike Bytes it rounds nothing, and takes 0: what is negative, no whole number of bytes, or more
+// than an int64, is an error.
+func (q Quantity) ExactBytes() (int64, error) {
+	parsed, err := ParseQuantity(q.ValueString())
+	if err != nil {
+		return 0, err
+	}
+	// ParseQuantity makes of any larger number with a binary unit the largest one.
+	beyond := parsed.CmpInt64(mostBytes)
+	bytes := parsed.Value() // rounded up
+	switch {
+	case parsed.Sign() < 0:
+		return 0, fmt.Errorf("%q is negative; write a size, for example 512Mi or 2Gi", q.ValueString())
+	case beyond > 0, beyond == 0 && parsed.Format == resource.BinarySI:
+		return 0, fmt.Errorf("%q is more than %d bytes, which is the most that is counted here; write less", q.ValueString(), mostBytes)
+	case parsed.CmpInt64(bytes) != 0:
+		return 0, fmt.Errorf("%q is not a whole number of bytes; write for example 512Mi or 2Gi", q.ValueString())
+	}
+	return bytes, nil
+}
+
+// ExactQuantity formats a number of bytes with the largest binary unit that divides it, and is the inverse of ExactBytes: it refuses the
+// same numbers.
+func ExactQuantity(bytes *big.Float) (Quantity, error) {
+	exact, is := bytes.Int64()
+	if is != big.Exact || exact < 0 {
+		return Quantity{}, fmt.Errorf("%s is not a whole number of bytes from 0 to %d; round a fraction, for example with ceil",
+			bytes.Text('g', 30), mostBytes)
+	}
+	return NewQuantity(resource.NewQuantity(exact, resource.BinarySI).String()), nil
 }
