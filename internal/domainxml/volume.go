@@ -2,6 +2,9 @@ package domainxml
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"libvirt.org/go/libvirtxml"
@@ -34,6 +37,37 @@ func PartXML(v volume.Volume, offset, n int64) (string, error) {
 func WritableDiskXML(v volume.Volume) (string, error) {
 	d := diskOf(v)
 	return d.Marshal()
+}
+
+// GuestDiskXML returns the <disk> element with which a new machine has v as its disk vda on the bus virtio, under v's access mode, but
+// without the alias that would make it one of virtclaim's disks: others define the domain. A volume that such an element can't name,
+// such as a folder, is an error.
+func GuestDiskXML(v volume.Volume) (string, error) {
+	switch {
+	case len(v.Images) == 0:
+		return "", errors.New("the volume has no images: pass the whole volume of a binding, a disk or a content")
+	case v.Images[0].IsFolder():
+		return "", fmt.Errorf("%.80q is a folder, which is no disk: guests have it by filesystems of their machine", v.Images[0].URI())
+	}
+	d := libvirtxml.DomainDisk{Device: Fixed, Alias: &libvirtxml.DomainAlias{Name: diskAlias}} // as those that get our defaults
+	want := Disk{Volume: v, Device: Fixed, Bus: "virtio", Target: "vda"}
+	applyDisk(&d, want)
+	d.Alias = nil
+	text, err := d.Marshal()
+	var read libvirtxml.DomainDisk
+	if err == nil {
+		err = read.Unmarshal(text)
+	}
+	if err != nil {
+		return "", err
+	}
+	is := parseDisk(read, diskMetadata{})
+	isNowhere := func(i volume.Image) bool { return i.URI() == "" }
+	if !sameDevice(is, want) || is.Volume.Images[0].AccessMode != v.Images[0].AccessMode || slices.ContainsFunc(v.Images, isNowhere) {
+		return "", fmt.Errorf("the XML of a disk can't say all of the volume at %.80q: pass a volume as its resource has it, with the "+
+			"uri, the format and the access mode of each image", v.Images[0].URI())
+	}
+	return text, nil
 }
 
 // ReaderXML returns the <disk> element that opens a file read-only and as raw, whatever its header says, as target vda. The lock of a

@@ -268,3 +268,89 @@ func TestUpdate_EndsChains(t *testing.T) {
 		}
 	}
 }
+
+// The element says what a machine's own disk says, but for the alias, and is read as the same volume.
+func TestGuestDiskXML_IsReadBack(t *testing.T) {
+	top := volume.Image{Type: "file", Format: "qcow2", Name: "/pools/ssd/web.qcow2", AccessMode: volume.WriteExclusive, Generation: "x"}
+	for name, c := range images() {
+		for _, mode := range []volume.AccessMode{volume.WriteExclusive, volume.WriteShared, volume.ReadShared} {
+			t.Run(name+" "+string(mode), func(t *testing.T) {
+				master := c.image
+				master.AccessMode = volume.ReadShared
+				c.image.AccessMode = mode
+				for _, v := range []volume.Volume{
+					{Images: []volume.Image{c.image}},
+					{Images: []volume.Image{top, master}, CopyOnRead: true},
+				} {
+					isReadBack(t, v)
+				}
+			})
+		}
+	}
+}
+
+func isReadBack(t *testing.T, v volume.Volume) {
+	t.Helper()
+	text, err := GuestDiskXML(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, "alias") || strings.Contains(text, "virtclaim") {
+		t.Errorf("it is a disk of ours: %s", text)
+	}
+	var device libvirtxml.DomainDisk
+	if err := device.Unmarshal(text); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Parse(`<domain type="kvm"><name>x</name><devices>` + text + `</devices></domain>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := volume.Volume{CopyOnRead: v.CopyOnRead, Images: append([]volume.Image{}, v.Images...)}
+	want.Images[0].Generation = "" // of the metadata
+	disk := m.Disks["vda"]
+	if diff := cmp.Diff(want, disk.Volume); diff != "" || disk.Bus != "virtio" || disk.Target != "vda" || len(m.Disks) != 1 {
+		t.Errorf("%+v is read back differently (-built +read):\n%s", m.Disks, diff)
+	}
+	ours := libvirtxml.DomainDisk{Device: Fixed, Alias: &libvirtxml.DomainAlias{Name: diskAlias + "root"}}
+	applyDisk(&ours, Disk{Volume: v, Device: Fixed, Bus: "virtio", Target: "vda"})
+	ours.Alias = nil
+	if of, err := ours.Marshal(); err != nil || of != text {
+		t.Errorf("a machine's disk is %s, %v; and not %s", of, err, text)
+	}
+}
+
+func TestGuestDiskXML_Refused(t *testing.T) {
+	file := volume.Image{Type: "file", Format: "raw", Name: "/a", AccessMode: volume.WriteExclusive}
+	with := func(change func(*volume.Image)) []volume.Image {
+		i := file
+		change(&i)
+		return []volume.Image{i}
+	}
+	for name, c := range map[string]struct {
+		images []volume.Image
+		want   string
+	}{
+		"no image":             {nil, "has no images"},
+		"folder":               {with(func(i *volume.Image) { i.Type, i.Format = "dir", "dir" }), "/a/\" is a folder"},
+		"folder of a master":   {append(with(func(i *volume.Image) { i.Format = "qcow2" }), with(func(i *volume.Image) { i.Type = "dir" })...), "can't say"},
+		"volume of a pool":     {with(func(i *volume.Image) { i.Type, i.Name = "volume", "pool/a" }), "can't say"},
+		"without a format":     {with(func(i *volume.Image) { i.Format = "" }), "can't say"},
+		"character beyond XML": {with(func(i *volume.Image) { i.Name = "/a\x01" }), "can't say"},
+		"nowhere":              {with(func(i *volume.Image) { i.Name = "" }), "can't say"},
+		"no access mode":       {with(func(i *volume.Image) { i.AccessMode = "" }), "can't say"},
+		"unknown access mode":  {with(func(i *volume.Image) { i.AccessMode = "read-only" }), "can't say"},
+		"carriage return":      {with(func(i *volume.Image) { i.Name = "/a\r\nb" }), ""},
+		"NBD of any server": {with(func(i *volume.Image) {
+			*i = networkImage("nbd", "x", tcp("a", 1))
+			i.TLS, i.AccessMode = true, volume.ReadShared
+		}), "can't say"},
+	} {
+		switch text, err := GuestDiskXML(volume.Volume{Images: c.images}); {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 300):
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+	}
+}
