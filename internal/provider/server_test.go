@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// No response of the server to any request has an escape sequence: each response repeats a type name from the test.
+// No response of the server to any request has an escape sequence: each response repeats a name from the test.
 func TestServer_EveryAnswerIsVisible(t *testing.T) {
 	const hostile = "a\x1b]0;owned\x07\u202e\u200b"
 	server := reflect.ValueOf(NewServer(Release{Version: "test"}))
@@ -19,7 +18,7 @@ func TestServer_EveryAnswerIsVisible(t *testing.T) {
 		name, method := server.Type().Method(i).Name, server.Method(i)
 		question := reflect.New(method.Type().In(1).Elem())
 		repeats := false
-		for _, field := range []string{"TypeName", "TargetTypeName", "ActionType"} {
+		for _, field := range []string{"TypeName", "TargetTypeName", "ActionType", "Name"} {
 			if f := question.Elem().FieldByName(field); f.IsValid() {
 				f.SetString(hostile)
 				repeats = true
@@ -35,7 +34,7 @@ func TestServer_EveryAnswerIsVisible(t *testing.T) {
 		}
 		answered++
 	}
-	if answered < 19 {
+	if answered < 20 {
 		t.Errorf("only %d methods were tried", answered)
 	}
 }
@@ -54,6 +53,8 @@ func said(answer any) (text string) {
 				all = append(all, end.Diagnostics...)
 			}
 		}
+	case *tfprotov6.CallFunctionResponse:
+		return is.Error.Text
 	default:
 		all = reflect.ValueOf(answer).Elem().FieldByName("Diagnostics").Interface().([]*tfprotov6.Diagnostic)
 	}
@@ -61,14 +62,6 @@ func said(answer any) (text string) {
 		text += d.Summary + d.Detail
 	}
 	return text
-}
-
-// The server passes all interfaces of the provider on. An interface that it does not support yet must be added to it first.
-func TestServer_HandsAllOn(t *testing.T) {
-	p := New(Release{Version: "test"})()
-	if _, has := p.(provider.ProviderWithFunctions); has {
-		t.Error("visible does not see the errors of functions")
-	}
 }
 
 // Errors without a response are visible, too.
