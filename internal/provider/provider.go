@@ -1,4 +1,4 @@
-// Package provider configures virtclaim and registers its resources and data sources.
+// Package provider configures virtclaim and registers its resources, data sources and functions.
 package provider
 
 import (
@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
@@ -18,6 +19,7 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/cluster"
 	hostsource "github.com/virtclaim/terraform-provider-virtclaim/internal/datasource/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/datasource/persistentvolumeclaim"
+	functions "github.com/virtclaim/terraform-provider-virtclaim/internal/function"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/host"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/providerdata"
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/resource/disk"
@@ -64,6 +66,8 @@ func (p *virtclaim) ListResources(context.Context) []func() list.ListResource {
 }
 
 func (p *virtclaim) Actions(context.Context) []func() action.Action { return virtualmachine.Actions() }
+
+func (p *virtclaim) Functions(context.Context) []func() function.Function { return functions.All() }
 
 // Configure checks all that can be checked without connecting to a host or cluster.
 func (p *virtclaim) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
