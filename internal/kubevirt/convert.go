@@ -1,0 +1,225 @@
+// Package kubevirt turns manifests of KubeVirt's VirtualMachines into the attributes of this provider's resources. It is pure.
+package kubevirt
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// converter turns the manifest of one machine into values.
+type converter struct {
+	machine *node
+	// others are further objects, to which that of the machine may refer.
+	others []*other
+	// spec is that of the VirtualMachineInstance, and domain what is below it.
+	spec, domain *node
+	// instance and preference are the specs of an instance type and of a preference; nil without.
+	instance, preference *node
+	namespace            string
+	// result is all that is made of the manifest, and to its machine.
+	result, to values
+	problems   []error
+}
+
+// other is an object that is no machine.
+type other struct {
+	kind, name string
+	root       *node
+	// isTemplate is set for one that is part of the machine's manifest, and isUsed if the machine refers to it.
+	isTemplate, isUsed bool
+}
+
+// machines are the kinds of objects with one machine, also those of earlier versions.
+var machines = []string{"VirtualMachine", "VirtualMachineInstance", "VM", "VMI", "OfflineVirtualMachine"}
+
+// Convert turns the manifest of a machine into values, which have the Shape. Beside it, and in further manifests, may be what the machine
+// refers to: an instance type, a preference, DataVolumes, ConfigMaps and Secrets. An error names the line of a written manifest, and the
+// field.
+func Convert(manifest Manifest, further ...Manifest) (map[string]any, error) {
+	c := &converter{result: values{}}
+	for i, m := range append([]Manifest{manifest}, further...) {
+		objects, err := parse(m, &c.problems)
+		if err != nil && i > 0 {
+			return nil, fmt.Errorf("further manifest %d: %w", i, err)
+		} else if err != nil {
+			return nil, err
+		}
+		for _, root := range objects {
+			c.sort(root)
+		}
+	}
+	switch {
+	case len(c.problems) > 0:
+	case c.machine != nil:
+		c.begin()
+		c.convert()
+	case len(c.others) > 0:
+		root := c.others[0].root
+		cmp.Or(root.at("kind"), root).refuse("%.60q is no machine: that is a %s or %s", c.others[0].kind, machines[0], machines[1])
+	default:
+		return nil, fmt.Errorf("the manifest is empty: give a %s or %s", machines[0], machines[1])
+	}
+	switch len(c.problems) {
+	case 0:
+		return c.result, nil
+	case 1:
+		return nil, c.problems[0]
+	}
+	return nil, fmt.Errorf("%w (and %d more)", c.problems[0], len(c.problems)-1)
+}
+
+// sort takes an object for the machine's, or for one to which that may refer. One without a kind may be a part of a machine, as documents
+// show it.
+func (c *converter) sort(root *node) {
+	kind, name := root.at("kind").or(""), root.at("metadata.name").or("")
+	isPart := kind == "" && (root.at("spec.domain") != nil || root.at("disks") != nil)
+	switch {
+	case !isPart && !slices.Contains(machines, kind):
+		root.label(strings.TrimSpace(cmp.Or(kind, "an object") + " " + name))
+		c.others = append(c.others, &other{kind: kind, name: name, root: root})
+	case c.machine != nil:
+		cmp.Or(root.at("kind"), root).refuse("a second machine: give each one's manifest to a call of its own")
+	default:
+		c.machine = root
+	}
+}
+
+// find is one of the other objects; nil if it is not given.
+func (c *converter) find(kind, name string) *node {
+	for _, o := range c.others {
+		if strings.EqualFold(o.kind, kind) && o.name == name {
+			o.isUsed = true
+			return o.root
+		}
+	}
+	return nil
+}
+
+// recorded are fields that the cluster writes.
+var recorded = []string{
+	"apiVersion", "kind", "status", "metadata.creationTimestamp", "metadata.generation", "metadata.managedFields", "metadata.uid",
+	"metadata.resourceVersion", "metadata.selfLink", "metadata.finalizers", "metadata.ownerReferences",
+}
+
+// begin finds the machine's spec, and what that refers to.
+func (c *converter) begin() {
+	root := c.machine
+	root.skip(recorded...)
+	c.namespace = root.at("metadata.namespace").or("default")
+	c.to = c.result.below("machine")
+	for _, name := range []string{"disks", "bindings", "contents", "secrets"} { // expressions iterate over them
+		c.result.below(name)
+	}
+	for _, name := range []string{"disks", "interfaces", "filesystems", "host_devices"} {
+		c.to.below(name)
+	}
+	c.spec = root.at("spec")
+	if template := root.at("spec.template"); template != nil {
+		template.set("metadata")
+		template.skip(recorded...)
+		c.spec = template.at("spec")
+		c.instance, c.preference = c.reference("instancetype"), c.reference("preference")
+	}
+	if c.isPart() {
+		c.spec = &node{fields: map[string]*node{"domain": {fields: map[string]*node{"devices": root}}}}
+	}
+	c.domain = c.spec.at("domain")
+}
+
+// isPart reports whether the manifest is no more than a list of disks.
+func (c *converter) isPart() bool { return c.machine.at("spec") == nil }
+
+// reference is the spec of what a field of a VirtualMachine refers to, among the other objects.
+func (c *converter) reference(field string) *node {
+	from := c.machine.at("spec." + field)
+	for _, detail := range []string{"revisionName", "inferFromVolume", "inferFromVolumeFailurePolicy"} {
+		from.at(detail).leave("the manifest that is given counts")
+	}
+	name, kind := from.at("name").word(), from.at("kind").or("VirtualMachineCluster"+field)
+	if name == nil {
+		return nil
+	}
+	found := c.find(kind, *name)
+	if found == nil {
+		from.at("name").refuse("the %s %.60q has a part of the machine: give its manifest as a further argument", kind, *name)
+	}
+	return found.at("spec")
+}
+
+// convert reads all of the machine's manifest.
+func (c *converter) convert() {
+	if security := c.domain.at("launchSecurity"); security != nil {
+		security.refuse("the guest's memory would not be encrypted: remove it, and see domain_xml")
+	}
+	c.carry(c.machine, c.to, ofObject...)
+	c.carry(c.domain, c.to, ofDomain...)
+	c.running()
+	c.hardware()
+	c.processors()
+	c.memory()
+	c.clock()
+	c.features()
+	c.devices()
+	c.templates()
+	c.readDisks()
+	c.interfaces()
+	c.bootOrder()
+	c.result["unsupported"] = c.left()
+}
+
+// left is what no value has, of all manifests.
+func (c *converter) left() []values {
+	c.preference.skip(yielding...)
+	left := append([]values{}, c.machine.unread()...)
+	for _, o := range c.others {
+		switch {
+		case o.isUsed && !o.isTemplate:
+			o.root.skip(recorded...)
+			o.root.skip("metadata")
+			left = append(left, o.root.unread()...)
+		case !o.isTemplate:
+			left = append(left, values{"path": o.root.path, "reason": "it is no part of the machine: apply it to the cluster"})
+		}
+	}
+	return left
+}
+
+// running is whether the machine runs: an apply starts one that should, and is off.
+func (c *converter) running() {
+	at := c.machine.at("spec.runStrategy")
+	if at == nil {
+		return
+	}
+	if c.to["running"] != nil {
+		at.refuse("it excludes running")
+	}
+	at.one("Always", "Halted", "Manual", "RerunOnFailure", "Once")
+	switch at.text {
+	case "Manual":
+		at.leave("the machine is off until the attribute running says otherwise")
+	case "RerunOnFailure", "Once":
+		at.leave("an apply starts a machine that is off, also one whose guest has shut down")
+		fallthrough
+	case "Always":
+		c.to["running"] = true
+		return
+	}
+	c.to["running"] = false
+}
+
+// bootOrder refuses a place that two devices have.
+func (c *converter) bootOrder() {
+	first := map[string]string{}
+	for _, device := range append(c.domain.each("devices.disks"), c.domain.each("devices.interfaces")...) {
+		order := device.at("bootOrder")
+		if order == nil {
+			continue
+		}
+		if first[order.text] != "" {
+			order.refuse("it is that of %s, too", first[order.text])
+		}
+		first[order.text] = device.path
+	}
+}

@@ -1,0 +1,194 @@
+package kubevirt
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// ofObject are fields of the object, and ofDomain of the domain in it, that become attributes of the machine as they are.
+var (
+	ofObject = []row{
+		{"metadata.name", "name", "word"},
+		{"metadata.generateName", "name_prefix", "word"},
+		{"metadata.namespace", "namespace", "word"},
+		{"spec.running", "running", "flag"},
+	}
+	ofDomain = []row{
+		{"machine.type|preference.machine.preferredMachineType", "machine/type", "word"},
+		{"memory.maxGuest|instancetype.memory.maxGuest", "max_memory", "size"},
+		{"memory.hugepages|instancetype.memory.hugepages", "memory_backing", "{}"},
+		{"memory.hugepages.pageSize|instancetype.memory.hugepages.pageSize", "memory_backing/huge_page_size", "size"},
+		{"devices.tpm|preference.devices.preferredTPM", "tpm", "{}"},
+		{"devices.rng|preference.devices.preferredRng", "rng", "{}"},
+		{"devices.watchdog.i6300esb", "watchdog/model", "=i6300esb"},
+		{"devices.watchdog.i6300esb.action", "watchdog/action", "word"},
+		{"devices.autoattachGraphicsDevice|preference.devices.preferredAutoattachGraphicsDevice", "graphics/type", "=vnc"},
+		{"devices.video.type|preference.devices.preferredVideoType", "video/model", "word"},
+		{"clock.utc", "clock/offset", "=utc"},
+		{"clock.timezone|preference.clock.preferredClockOffset.timezone", "clock/timezone", "word"},
+		{"firmware.bootloader.bios", "firmware/type", "=bios"},
+	}
+)
+
+// yielding are preferences that count where the machine, or a disk of it, has no value of its own.
+var yielding = []string{
+	"devices.preferredDiskBus", "devices.preferredCdromBus", "devices.preferredLunBus", "devices.preferredInterfaceModel",
+	"devices.preferredDiskCache", "devices.preferredDiskIO", "devices.preferredDiskDedicatedIoThread",
+	"devices.preferredBlockMultiQueue", "devices.preferredNetworkInterfaceMultiQueue", "devices.preferredInputBus",
+	"devices.preferredInputType", "firmware.preferredEfi", "firmware.preferredUseEfi", "firmware.preferredUseSecureBoot",
+	"clock.preferredClockOffset.utc", "cpu.preferredCPUTopology",
+}
+
+// archs are libvirt's names of Kubernetes' architectures.
+var archs = map[string]string{"amd64": "x86_64", "arm64": "aarch64", "s390x": "s390x", "ppc64le": "ppc64le"}
+
+// isAMD64 reports whether the machine is what KubeVirt assumes of one: a q35, whose disks are on sata.
+func (c *converter) isAMD64() bool {
+	arch := c.spec.at("architecture")
+	return arch == nil || arch.text == "amd64"
+}
+
+// hardware is the emulated computer with its firmware.
+func (c *converter) hardware() {
+	if arch := c.spec.at("architecture").one("amd64", "arm64", "s390x", "ppc64le"); arch != nil {
+		c.to.put("machine/arch", archs[*arch])
+	}
+	if machine := c.to.below("machine"); machine["type"] == nil && c.isAMD64() {
+		machine["type"] = "q35"
+		for _, disk := range c.domain.each("devices.disks") {
+			if disk.at("floppy") != nil {
+				machine["type"] = "pc" // a q35 has no floppy drive
+			}
+		}
+	}
+	c.domain.skip("devices.tpm.persistent", "devices.watchdog.name", "firmware.bootloader.efi.persistent") // all state is kept
+	efi := c.domain.set("firmware.bootloader.efi")
+	switch bios := c.domain.at("firmware.bootloader.bios"); {
+	case efi != nil && bios != nil:
+		bios.refuse("it excludes efi")
+	case efi == nil && bios == nil && c.preference.at("firmware.preferredUseEfi").isOn():
+		c.to["firmware"] = values{"type": "efi", "secure_boot": c.preference.at("firmware.preferredUseSecureBoot").isOn()}
+	case efi == nil && bios == nil:
+		efi = c.preference.set("firmware.preferredEfi")
+	}
+	if arm := c.spec.at("architecture"); arm.or("") == "arm64" && c.to["firmware"] == nil { // it has nothing else, and no secure boot
+		c.to["firmware"] = values{"type": "efi", "secure_boot": efi.at("secureBoot").isOn()}
+	} else if efi != nil {
+		c.to["firmware"] = values{"type": "efi", "secure_boot": !efi.at("secureBoot").isOff()}
+	}
+}
+
+// mostProcessors is more than any host has, and keeps products of them small.
+const mostProcessors = 8192
+
+// processors are those of the machine, or of its instance type: sockets, unless the manifest arranges them.
+func (c *converter) processors() {
+	parts, isArranged, guest := map[string]int64{"sockets": 1, "cores": 1, "threads": 1}, false, c.instance.at("cpu.guest")
+	set := func(name string, n *int64) {
+		if n != nil && *n > 0 && *n <= mostProcessors {
+			parts[name] = *n
+		} else if n != nil {
+			c.domain.refuse("it has no, or too many, processors: %d", *n)
+		}
+	}
+	for name := range parts {
+		if at := c.domain.at("cpu." + name); at != nil {
+			if set(name, at.number()); guest != nil {
+				at.refuse("the processors are those of the instance type")
+			}
+			isArranged = true
+		}
+	}
+	switch {
+	case isArranged:
+	case guest != nil:
+		set(c.arrangement(), guest.number())
+	default:
+		set("sockets", c.whole(c.first(c.domain, "resources.requests.cpu|resources.limits.cpu")))
+	}
+	each := parts["cores"] * parts["threads"]
+	to := c.to.below("cpu")
+	to["vcpus"] = parts["sockets"] * each
+	if most := c.first(c.domain, "cpu.maxSockets|instancetype.cpu.maxSockets"); most != nil {
+		set("sockets", most.number())
+		to["max_vcpus"] = parts["sockets"] * each
+	}
+	to["topology"] = values{"sockets": parts["sockets"], "cores": parts["cores"], "threads": parts["threads"]}
+	c.model(to)
+}
+
+// arrangement is what the processors of an instance type are.
+func (c *converter) arrangement() string {
+	at := c.preference.at("cpu.preferredCPUTopology")
+	of := strings.ToLower(strings.TrimPrefix(at.or("sockets"), "prefer"))
+	if of != "sockets" && of != "cores" && of != "threads" {
+		at.leave("each processor is a socket")
+		return "sockets"
+	}
+	return of
+}
+
+// whole is an amount of processors of the resources, rounded up.
+func (c *converter) whole(at *node) *int64 {
+	text := at.word()
+	if text == nil {
+		return nil
+	}
+	if len(*text) < 12 && !strings.ContainsAny(*text, "eE") { // 1e99999999 takes minutes
+		if q, err := resource.ParseQuantity(*text); err == nil {
+			return new(q.Value())
+		}
+	}
+	at.refuse("%.40q is no number of processors", *text)
+	return nil
+}
+
+// model is that of the processor, with its features, which need one: KubeVirt's is the host's.
+func (c *converter) model(to values) {
+	for _, f := range append(c.preference.each("cpu.preferredCPUFeatures"), c.domain.each("cpu.features")...) {
+		f.at("policy").one("force", "require", "optional", "disable", "forbid")
+		to.below("features")[f.at("name").or("?")] = f.at("policy").or("require")
+		to["mode"] = "host-model"
+	}
+	switch model := c.first(c.domain, "cpu.model|instancetype.cpu.model").word(); {
+	case model == nil:
+	case *model == "host-model" || *model == "host-passthrough":
+		to["mode"] = *model
+	default:
+		to["mode"], to["model"] = "custom", *model
+	}
+}
+
+// memory is what the guest sees. Without that it is what the pod requests.
+func (c *converter) memory() {
+	guest, of := c.domain.at("memory.guest"), c.instance.at("memory.guest")
+	if guest != nil && of != nil {
+		guest.refuse("the memory is that of the instance type")
+	}
+	c.carry(c.domain, c.to,
+		row{"memory.guest|instancetype.memory.guest|resources.requests.memory|resources.limits.memory", "memory", "size"})
+	if c.to["memory_backing"] != nil {
+		c.to.put("memory_backing/huge_pages", true)
+	}
+}
+
+// timers are libvirt's names of timers.
+var timers = map[string]string{"hpet": "hpet", "pit": "pit", "rtc": "rtc", "kvm": "kvmclock", "hyperv": "hypervclock"}
+
+// clock has the timers of the machine, or of its preference.
+func (c *converter) clock() {
+	if clock, _ := c.to["clock"].(values); clock["timezone"] != nil {
+		clock["offset"] = "timezone"
+	} else if clock == nil && c.preference.set("clock.preferredClockOffset.utc") != nil {
+		c.to.put("clock/offset", "utc")
+	}
+	all := c.first(c.domain, "clock.timer|preference.clock.preferredTimer")
+	for name, libvirts := range timers {
+		if t := all.set(name); t != nil {
+			to := c.to.below("clock").below("timers").below(libvirts)
+			to["present"] = !t.at("present").isOff()
+			to.put("tickpolicy", t.at("tickPolicy").one("delay", "catchup", "merge", "discard"))
+		}
+	}
+}

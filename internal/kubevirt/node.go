@@ -1,0 +1,218 @@
+package kubevirt
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
+)
+
+// node is a field of a manifest, which knows whether anything has read it: what nothing has read is not carried over, and is said. All
+// methods take nil for a field that is absent.
+type node struct {
+	path string
+	// line counts from 1; 0 in a manifest that is no text.
+	line int
+	// problems are those of all manifests.
+	problems *[]error
+	// One of them: the fields by their names in order, the items, or a text.
+	fields map[string]*node
+	names  []string
+	items  []*node
+	text   string
+	// isText tells a text from a number, a boolean or null, which is no value at all.
+	isText, isNull bool
+
+	read bool
+	// reason is why the field is not carried over, although it was read.
+	reason string
+}
+
+// refuse is an error of the field, which says where, as the user's editor counts lines.
+func (n *node) refuse(format string, args ...any) {
+	where := n.path
+	if n.line > 0 {
+		where = fmt.Sprintf("line %d: %s", n.line, n.path)
+	}
+	*n.problems = append(*n.problems, fmt.Errorf("%s: "+format, append([]any{where}, args...)...))
+}
+
+// label puts the name of a manifest before the paths of its fields.
+func (n *node) label(name string) {
+	n.path = strings.TrimSuffix(name+": "+n.path, ": ")
+	for _, below := range n.below() {
+		below.label(name)
+	}
+}
+
+// leave has the field be said as not carried over.
+func (n *node) leave(reason string) {
+	if n != nil {
+		n.reason = cmp.Or(n.reason, reason)
+	}
+}
+
+// at is a field below, nil if that is absent or null.
+func (n *node) at(path string) *node {
+	for name := range strings.SplitSeq(path, ".") {
+		if n == nil {
+			return nil
+		}
+		n = n.fields[name]
+	}
+	if n == nil || n.isNull {
+		return nil
+	}
+	return n
+}
+
+// set is at for a field whose presence has a meaning, as that of `disk: {}`.
+func (n *node) set(path string) *node {
+	found := n.at(path)
+	if found != nil {
+		found.read = true
+	}
+	return found
+}
+
+// skip takes a field as a whole: it is carried over, or has no meaning here.
+func (n *node) skip(paths ...string) {
+	for _, path := range paths {
+		n.at(path).skip()
+	}
+	if n != nil && len(paths) == 0 {
+		n.read = true
+		for _, below := range n.below() {
+			below.skip()
+		}
+	}
+}
+
+// below are the fields or items.
+func (n *node) below() (all []*node) {
+	if n == nil {
+		return nil
+	}
+	for _, name := range n.names {
+		all = append(all, n.fields[name])
+	}
+	return append(all, n.items...)
+}
+
+// each are the items of a list.
+func (n *node) each(path string) []*node {
+	list := n.at(path)
+	if list == nil {
+		return nil
+	}
+	if list.fields != nil || list.text != "" {
+		list.refuse("it is no list")
+	}
+	return slices.DeleteFunc(slices.Clone(list.items), func(i *node) bool { return i.isNull })
+}
+
+// word is a text, nil if it is absent or empty.
+func (n *node) word() *string {
+	if n == nil {
+		return nil
+	}
+	if n.fields != nil || n.items != nil {
+		n.refuse("it is no text")
+	}
+	if n.read = true; n.text == "" {
+		return nil
+	}
+	return &n.text
+}
+
+// or is a text, or what stands for an absent one.
+func (n *node) or(otherwise string) string { return *cmp.Or(n.word(), &otherwise) }
+
+// one is a text that is one of those given.
+func (n *node) one(of ...string) *string {
+	text := n.word()
+	if text != nil && !slices.Contains(of, *text) {
+		n.refuse("%.40q is none of %s", *text, strings.Join(of, ", "))
+	}
+	return text
+}
+
+// flag is a boolean.
+func (n *node) flag() *bool {
+	text := n.one("true", "false")
+	if text == nil {
+		return nil
+	}
+	return new(*text == "true")
+}
+
+// isOn and isOff report whether a boolean, or the feature that has it as enabled, is there with that value.
+func (n *node) isOn() bool  { return n != nil && !n.isOff() && (n.fields != nil || n.text == "true") }
+func (n *node) isOff() bool { return n != nil && n.state() == "off" }
+
+// state is on, unless the boolean, or that of the feature's enabled, is false.
+func (n *node) state() string {
+	is := n.at("enabled").flag()
+	if n.read = true; n.fields == nil {
+		is = n.flag()
+	}
+	if is != nil && !*is {
+		return "off"
+	}
+	return "on"
+}
+
+// number is a whole number from 0.
+func (n *node) number() *int64 {
+	text := n.word()
+	if text == nil {
+		return nil
+	}
+	i, err := strconv.ParseInt(*text, 10, 32)
+	if err != nil || i < 0 {
+		n.refuse("%.40q is no whole number", *text)
+	}
+	return &i
+}
+
+// size is a Kubernetes quantity.
+func (n *node) size() *string {
+	text := n.word()
+	if text == nil {
+		return nil
+	}
+	if _, err := tfvalue.NewQuantity(*text).KiB(); err != nil {
+		n.refuse("%v", err)
+	}
+	return text
+}
+
+// unread are the fields that nothing has read, as high as possible: one below which none was read stands for all of them.
+func (n *node) unread() (all []values) {
+	if n.reason != "" {
+		return []values{{"path": n.path, "reason": n.reason}}
+	}
+	if n.isNull || n.fields != nil && len(n.names) == 0 && (n.read || neutral.MatchString(n.path)) {
+		return nil
+	}
+	if !n.touched() && len(n.below()) != 1 {
+		return []values{{"path": n.path, "reason": reason(n.path)}}
+	}
+	for _, below := range n.below() {
+		all = append(all, below.unread()...)
+	}
+	return all
+}
+
+// neutral are fields that say nothing when they are empty.
+var neutral = regexp.MustCompile(
+	`\b(resources|requests|limits|devices|firmware|machine|features|cpu|memory|metadata|labels|annotations|spec)$`)
+
+// touched reports whether the field, or one below, was read.
+func (n *node) touched() bool {
+	return n.read || n.reason != "" || slices.ContainsFunc(n.below(), (*node).touched)
+}

@@ -1,0 +1,291 @@
+package kubevirt
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// reader makes a volume of one kind for a disk: the key of what has it, and whether what the guest writes is discarded. It is nil if the
+// machine has no such disk.
+type reader func(r *diskReader, from *node, name, device string) (volume values, isEphemeral bool)
+
+// readers are those of the kinds of volumes, by their names in a manifest.
+var readers = map[string]reader{
+	"persistentVolumeClaim": (*diskReader).persistentVolumeClaim,
+	"dataVolume":            (*diskReader).dataVolume,
+	"ephemeral":             (*diskReader).ephemeral,
+	"containerDisk":         (*diskReader).containerDisk,
+	"registryDisk":          (*diskReader).containerDisk,
+	"cloudInitNoCloud":      (*diskReader).cloudInitNoCloud,
+	"cloudInitConfigDrive":  (*diskReader).cloudInitConfigDrive,
+	"emptyDisk":             (*diskReader).emptyDisk,
+	"hostDisk":              (*diskReader).hostDisk,
+	"configMap":             (*diskReader).files,
+	"secret":                (*diskReader).files,
+	"sysprep":               (*diskReader).sysprep,
+}
+
+// source is the volume of a disk: that which it names, that of its own name, or what is written at the disk itself.
+func (r *diskReader) source(from *node, name, device string) (volume values, isEphemeral bool) {
+	if own := from.at("source"); own != nil {
+		return r.inline(from, own, name)
+	}
+	at := cmp.Or(from.at("volumeName"), from.at("name"))
+	if named := at.or(""); r.volumes[named] != nil {
+		name = named
+	}
+	found := r.volumes[name]
+	switch {
+	case found == nil && device == "cdrom" && from.at("volumeName") == nil:
+		return values{}, false // a drive without a medium
+	case found == nil:
+		at.refuse("there is no volume %.60q", at.text)
+		return nil, false
+	case r.used[name]:
+		at.refuse("the volume %.60q is another disk's", name)
+	}
+	r.used[name] = true
+	return r.volume(found, name, device)
+}
+
+// volume is that of the only source that it has.
+func (r *diskReader) volume(from *node, name, device string) (volume values, isEphemeral bool) {
+	var found *node
+	var kind string
+	for _, of := range from.names {
+		source := from.at(of)
+		switch {
+		case of == "name" || source == nil:
+		case found != nil:
+			source.refuse("it excludes %s", kind)
+		default:
+			found, kind = source, of
+		}
+	}
+	if found == nil {
+		from.refuse("it has no source")
+		return nil, false
+	}
+	read := readers[kind]
+	if read == nil {
+		found.leave("nothing here has its content: the machine has no such disk")
+		return nil, false
+	}
+	found.read = true
+	return read(r, found, name, device)
+}
+
+// local adds a disk of the host.
+func (r *diskReader) local(name string) (disk, volume values) {
+	return r.result.below("disks").below(name), values{"disk": name}
+}
+
+// persistentVolumeClaim is a claim, or, as the first designs have it, its name alone.
+func (r *diskReader) persistentVolumeClaim(from *node, name, device string) (values, bool) {
+	from.at("hotpluggable").leave("each disk on virtio, scsi and usb is")
+	claim := cmp.Or(from.at("claimName"), from.at("name"), from)
+	return r.claim(from, name, claim, r.mode(from.at("readOnly").isOn() || device == "cdrom" || device == "floppy", name)), false
+}
+
+// mode is the access mode for a volume: its disk may be that of several machines.
+func (r *diskReader) mode(isRead bool, name string) string {
+	mode := "write-exclusive"
+	for _, disk := range r.domain.each("devices.disks") {
+		of := cmp.Or(disk.at("volumeName"), disk.at("name"))
+		if of != nil && of.text == name && disk.at("shareable").isOn() {
+			mode = "write-shared"
+		}
+	}
+	if isRead {
+		mode = "read-shared"
+	}
+	return mode
+}
+
+// claim binds a claim.
+func (r *diskReader) claim(from *node, key string, at *node, mode string) values {
+	claim, bindings := at.or(""), r.result.below("bindings")
+	if claim == "" {
+		from.refuse("it names no claim")
+	}
+	for of, binding := range bindings {
+		if pvc, is := binding.(values).below("source")["persistent_volume_claim"].(values); is && pvc["claim_name"] == claim {
+			from.refuse("the claim %.60q is that of the volume %.60q, too", claim, of)
+		}
+	}
+	to := bindings.below(key)
+	to["access_mode"] = mode
+	to.put("source/persistent_volume_claim", values{"namespace": r.namespace, "claim_name": claim})
+	return values{"binding": key}
+}
+
+// ephemeral is an overlay over a claim, which many machines may read.
+func (r *diskReader) ephemeral(from *node, name, _ string) (values, bool) {
+	pvc := from.at("persistentVolumeClaim")
+	pvc.skip("readOnly")
+	disk, volume := r.local(name)
+	disk["copy_mode"] = "copy-on-write"
+	disk.put("source/volume", r.claim(from, name, cmp.Or(pvc.at("claimName"), pvc), "read-shared"))
+	return volume, true
+}
+
+// containerDisk is an overlay over the disk in a container image, which is discarded.
+func (r *diskReader) containerDisk(from *node, name, _ string) (values, bool) {
+	if from.at("image") == nil {
+		from.refuse("it has no image")
+	}
+	from.at("imagePullSecret").leave("the registry's password is that of Docker's configuration, or password_wo of a disk")
+	disk, volume := r.local(name)
+	r.carry(from, disk.below("source").below("container_image"), row{"image", "image", "word"}, row{"path", "path", "word"},
+		row{"imagePullPolicy", "pull_policy", "Always IfNotPresent Never"})
+	return volume, true
+}
+
+// emptyDisk is blank at each start.
+func (r *diskReader) emptyDisk(from *node, name, _ string) (values, bool) {
+	if from.at("capacity") == nil {
+		from.refuse("it has no capacity")
+	}
+	disk, volume := r.local(name)
+	r.carry(from, disk, row{"capacity", "size", "size"})
+	return volume, true
+}
+
+// hostDisk is a raw file of the host.
+func (r *diskReader) hostDisk(from *node, name, _ string) (values, bool) {
+	file, mode := from.at("path").or(""), r.mode(false, name)
+	if !path.IsAbs(file) {
+		from.refuse("it has no path from /")
+	}
+	if from.at("shared").isOn() {
+		mode = "write-shared"
+	}
+	if kind := from.at("type").one("Disk", "DiskOrCreate"); kind != nil && *kind != "Disk" {
+		from.at("type").leave("the file must exist: qemu-img create -f raw makes one")
+		from.skip("capacity")
+	}
+	r.result.below("bindings")[name] = values{"access_mode": mode, "source": values{"file": values{"path": file}}}
+	return values{"binding": name}, false
+}
+
+// secret notes a Secret that is read, and returns what refers to it.
+func (r *diskReader) secret(at *node) values {
+	name := at.word()
+	if name == nil {
+		return nil
+	}
+	r.find("Secret", *name).skip()
+	ref := values{"namespace": r.namespace, "name": *name}
+	r.result.below("secrets")[*name] = ref
+	return ref
+}
+
+// data is a text of cloud-init, plain or in base64, or a Secret with it.
+func (r *diskReader) data(from *node, plain, encoded, secret string) (text *string, ref values) {
+	all := []*node{from.at(plain), from.at(encoded), from.at(secret)}
+	for i, n := range all {
+		for _, other := range all[:i] {
+			if n != nil && other != nil {
+				n.refuse("it excludes %s", other.path)
+			}
+		}
+	}
+	if code := all[1].word(); code != nil {
+		decoded, err := base64.StdEncoding.DecodeString(*code)
+		if err != nil {
+			all[1].refuse("it is no base64")
+		}
+		return new(string(decoded)), nil
+	}
+	return all[0].word(), r.secret(all[2].at("name"))
+}
+
+// hostname is the name that the guest is told; empty if the machine has none.
+func (r *diskReader) hostname() string {
+	return cmp.Or(r.spec.at("hostname"), r.machine.at("metadata.name")).or("")
+}
+
+func (r *diskReader) cloudInitNoCloud(from *node, name, _ string) (values, bool) {
+	disk, volume := r.local(name)
+	to := disk.below("source").below("cloud_init")
+	for of, kind := range map[string]string{"user": "secretRef", "network": "networkDataSecretRef"} {
+		text, ref := r.data(from, of+"Data", of+"DataBase64", kind)
+		to.put(of+"_data", text)
+		if ref != nil {
+			to[of+"_data_secret_ref"] = ref
+		}
+	}
+	if host := r.hostname(); host != "" {
+		to["meta_data"] = fmt.Sprintf("instance-id: %q\nlocal-hostname: %q\n", host+"."+r.namespace, host)
+	}
+	return volume, false
+}
+
+func (r *diskReader) cloudInitConfigDrive(from *node, name, _ string) (values, bool) {
+	const folder = "openstack/latest/"
+	disk, volume := r.local(name)
+	to := disk.below("source").below("files")
+	to["label"] = "config-2"
+	for file, of := range map[string][4]string{
+		"user_data":         {"userData", "userDataBase64", "secretRef", "userdata"},
+		"network_data.json": {"networkData", "networkDataBase64", "networkDataSecretRef", "networkdata"},
+	} {
+		text, ref := r.data(from, of[0], of[1], of[2])
+		if text != nil {
+			to.below("content")[folder+file] = *text
+		}
+		if ref != nil {
+			to.below("secrets")[folder+file] = values{"namespace": ref["namespace"], "name": ref["name"], "key": of[3]}
+		}
+	}
+	if host := r.hostname(); host != "" {
+		id := host + "." + r.namespace
+		text, _ := json.Marshal(map[string]string{"uuid": id, "instance_id": id, "hostname": host}) // texts are never refused
+		to.below("content")[folder+"meta_data.json"] = string(text)
+	}
+	return volume, false
+}
+
+// files are the keys of a ConfigMap or Secret, which must be given, because a disk here names each.
+func (r *diskReader) files(from *node, name, _ string) (values, bool) {
+	return r.keys(from, name, from.at("volumeLabel").or("cfgdata"), strings.HasSuffix(from.path, "secret"))
+}
+
+// sysprep are the answers of a Windows setup.
+func (r *diskReader) sysprep(from *node, name, _ string) (values, bool) {
+	secret := from.set("secret")
+	return r.keys(cmp.Or(secret, from.set("configMap"), from), name, "sysprep", secret != nil)
+}
+
+// keys are a disk of the keys of a ConfigMap or Secret. Only a ConfigMap's values are looked at.
+func (r *diskReader) keys(from *node, name, label string, isSecret bool) (values, bool) {
+	at, kind := cmp.Or(from.at("name"), from.at("secretName")), "ConfigMap"
+	if isSecret {
+		kind = "Secret"
+	}
+	object := r.find(kind, at.or(""))
+	if object == nil {
+		from.leave(fmt.Sprintf("which keys it has is in no manifest: give that of the %s %.60s, too", kind, at.or("")))
+		return nil, false
+	}
+	disk, volume := r.local(name)
+	to := disk.below("source").below("files")
+	to["label"] = label
+	for _, data := range []*node{object.at("data"), object.at("stringData")} {
+		for i, n := range data.below() {
+			if key := data.names[i]; isSecret {
+				to.below("secrets")[key] = values{"namespace": r.namespace, "name": at.text, "key": key}
+			} else {
+				to.below("content")[key] = n.or("")
+			}
+		}
+	}
+	if isSecret {
+		r.secret(at)
+	}
+	return volume, false
+}
