@@ -28,7 +28,7 @@ func diskXML() function.Function {
 				"shared folder is no disk, and is refused.",
 		}},
 		Return: function.StringReturn{},
-	}, func(ctx context.Context, is attr.Value) (any, error) {
+	}, func(ctx context.Context, is, _ attr.Value) (any, error) {
 		// Terraform calls no function with a value that is partly unknown, as it is in a plan. OpenTofu does.
 		if raw, err := is.ToTerraformValue(ctx); err != nil || !raw.IsFullyKnown() {
 			return types.StringUnknown(), err

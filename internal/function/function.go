@@ -11,14 +11,14 @@ import (
 
 // All are the constructors of the functions.
 func All() []func() function.Function {
-	return []func() function.Function{quantityToBytes, bytesToQuantity, diskXML}
+	return []func() function.Function{quantityToBytes, bytesToQuantity, diskXML, kubevirtMachine}
 }
 
-// pure is a function of one argument.
+// pure is a function of its first argument, of which the error is, and perhaps of further ones: a tuple, the last.
 type pure struct {
 	name string
 	is   function.Definition
-	run  func(context.Context, attr.Value) (any, error)
+	run  func(ctx context.Context, argument, more attr.Value) (any, error)
 }
 
 func (f pure) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
@@ -33,11 +33,16 @@ func (f pure) Definition(_ context.Context, _ function.DefinitionRequest, resp *
 const maxMessage = 300
 
 func (f pure) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
-	var argument attr.Value
+	var argument, more attr.Value
 	if resp.Error = req.Arguments.GetArgument(ctx, 0, &argument); resp.Error != nil {
 		return
 	}
-	result, err := f.run(ctx, argument)
+	if f.is.VariadicParameter != nil {
+		if resp.Error = req.Arguments.GetArgument(ctx, 1, &more); resp.Error != nil {
+			return
+		}
+	}
+	result, err := f.run(ctx, argument, more)
 	if err == nil {
 		resp.Error = resp.Result.Set(ctx, result)
 		return

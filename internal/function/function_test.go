@@ -11,7 +11,7 @@ import (
 )
 
 // call runs a function as the framework does.
-func call(t *testing.T, f function.Function, argument attr.Value) (attr.Value, *function.FuncError) {
+func call(t *testing.T, f function.Function, arguments ...attr.Value) (attr.Value, *function.FuncError) {
 	t.Helper()
 	var definition function.DefinitionResponse
 	f.Definition(t.Context(), function.DefinitionRequest{}, &definition)
@@ -20,7 +20,7 @@ func call(t *testing.T, f function.Function, argument attr.Value) (attr.Value, *
 		t.Fatal(err)
 	}
 	resp := function.RunResponse{Result: result}
-	f.Run(t.Context(), function.RunRequest{Arguments: function.NewArgumentsData([]attr.Value{argument})}, &resp)
+	f.Run(t.Context(), function.RunRequest{Arguments: function.NewArgumentsData(arguments)}, &resp)
 	return resp.Result.Value(), resp.Error
 }
 
@@ -51,7 +51,7 @@ func TestAll_AreDefined(t *testing.T) {
 		}
 		names[is.Name] = true
 	}
-	if !names["quantity_to_bytes"] || !names["bytes_to_quantity"] || !names["disk_xml"] || len(names) != 3 {
+	if !names["quantity_to_bytes"] || !names["bytes_to_quantity"] || !names["disk_xml"] || !names["kubevirt_machine"] || len(names) != 4 {
 		t.Errorf("the functions are %v", names)
 	}
 }

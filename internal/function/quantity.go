@@ -22,7 +22,7 @@ func quantityToBytes() function.Function {
 			MarkdownDescription: "The size, such as `10Gi`, `512M`, `1.5Gi`, `1e9` or `1073741824`.",
 		}},
 		Return: function.Int64Return{},
-	}, func(_ context.Context, quantity attr.Value) (any, error) {
+	}, func(_ context.Context, quantity, _ attr.Value) (any, error) {
 		return tfvalue.NewQuantity(quantity.(types.String).ValueString()).ExactBytes()
 	}}
 }
@@ -36,7 +36,7 @@ func bytesToQuantity() function.Function {
 			"becomes the `size` of a disk by it. What is negative, no whole number or larger than a signed number of 64 bits is refused.",
 		Parameters: []function.Parameter{function.NumberParameter{Name: "bytes", MarkdownDescription: "The number of bytes."}},
 		Return:     function.StringReturn{},
-	}, func(_ context.Context, bytes attr.Value) (any, error) {
+	}, func(_ context.Context, bytes, _ attr.Value) (any, error) {
 		quantity, err := tfvalue.ExactQuantity(bytes.(types.Number).ValueBigFloat())
 		return quantity.ValueString(), err
 	}}

@@ -128,11 +128,19 @@ func valueOf(kind tftypes.Type, of any) tftypes.Value {
 	case isList:
 		var all []tftypes.Value
 		for _, v := range list {
-			all = append(all, valueOf(kind.(tftypes.Set).ElementType, v))
+			all = append(all, valueOf(elementOf(kind), v))
 		}
 		return tftypes.NewValue(kind, all)
 	}
 	return tftypes.NewValue(kind, of)
+}
+
+// elementOf is the type of a set's or list's elements.
+func elementOf(kind tftypes.Type) tftypes.Type {
+	if list, is := kind.(tftypes.List); is {
+		return list.ElementType
+	}
+	return kind.(tftypes.Set).ElementType
 }
 
 func isError(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError }
