@@ -116,11 +116,11 @@ func TestAccKubeVirtMachine_ContainerDisk(t *testing.T) {
 	image := acctest.Must(acctest.Must(l.Registry(t.Context()))(t).AddImage(t.Context(), lab.ImageSpec{
 		Repository: "manifests/web", Tag: "1", Layers: []lab.ImageLayer{{Files: map[string][]byte{"disk/disk.img": append([]byte("container disk"), make([]byte, 1<<20)...)}}},
 	}))(t)
-	m := apply(t, l, fmt.Sprintf(container, image.Reference), "virtclaim.disks=2 virtclaim.nics=1 virtclaim.read=vdb", "")
+	m := apply(t, l, fmt.Sprintf(container, image.Reference), "virtclaim.disks=2 virtclaim.nics=1 virtclaim.dhcp=eth0 virtclaim.read=vdb", "")
 	m.says(t, "DISK vda ", "ro=0", "first=container disk")
 	m.says(t, "FILE vdb user-data ", base64.StdEncoding.EncodeToString([]byte("#cloud-config\npackages: [nginx]\n")))
 	m.says(t, "HAS ", "cpus=2")
-	m.says(t, "NIC eth0 ", "mac=52:54:00:4b:00:01")
+	m.says(t, "NIC eth0 ", "mac=52:54:00:4b:00:01", "address=10.")
 	m.console.Await(t, "WROTE vda")
 	m.restarts(t)
 	if was := m.console.Lines("WAS vda="); len(was) != 2 || strings.Contains(was[1], "written") {
@@ -225,8 +225,8 @@ func TestAccKubeVirtMachine_Ephemeral(t *testing.T) {
 	m.console.Await(t, "WROTE vda")
 	m.console.Await(t, "WROTE vdb")
 	m.restarts(t)
-	if written := m.console.Lines("=written"); len(written) != 0 {
-		t.Errorf("what was written is still there: %q", written)
+	if was := m.console.Lines("WAS "); len(was) != 4 || strings.Contains(strings.Join(was, " "), "written") {
+		t.Errorf("what was written is still there: %q", was)
 	}
 	if has := acctest.StoredAt(t, lun.Path, 4096, 7); strings.Contains(has, "written") {
 		t.Errorf("the claim has %q", has)
