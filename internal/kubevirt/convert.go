@@ -53,8 +53,9 @@ func Convert(manifest Manifest, further ...Manifest) (map[string]any, error) {
 	switch {
 	case len(c.problems) > 0:
 	case c.machine != nil:
-		c.begin()
-		c.convert()
+		if c.begin(); len(c.problems) == 0 {
+			c.convert()
+		}
 	case len(c.others) > 0:
 		root := c.others[0].root
 		cmp.Or(root.at("kind"), root).refuse("%.60q is no machine: that is a %s or %s", c.others[0].kind, machines[0], machines[1])
@@ -89,7 +90,8 @@ func (c *converter) sort(root *node) {
 // find is one of the other objects; nil if it is not given.
 func (c *converter) find(kind, name string) *node {
 	for _, o := range c.others {
-		if strings.EqualFold(o.kind, kind) && o.name == name {
+		isHere := o.root.at("metadata.namespace").or(c.namespace) == c.namespace || strings.HasPrefix(kind, "VirtualMachineCluster")
+		if strings.EqualFold(o.kind, kind) && o.name == name && (isHere || kind == "DataVolume") {
 			o.isUsed = true
 			return o.root
 		}
@@ -126,16 +128,25 @@ func (c *converter) begin() {
 		c.spec = &node{fields: map[string]*node{"domain": {fields: map[string]*node{"devices": root}}}}
 	}
 	c.domain = c.spec.at("domain")
+	if c.domain == nil {
+		cmp.Or(c.spec, root).refuse("it has no spec of a VirtualMachineInstance, with a domain")
+	}
+	for _, name := range []string{"cpu", "memory", "resources", "firmware", "clock", "features", "devices"} {
+		if at := c.domain.at(name); at != nil && at.fields == nil {
+			at.refuse("it is no object")
+		}
+	}
 }
 
 // isPart reports whether the manifest is no more than a list of disks.
-func (c *converter) isPart() bool { return c.machine.at("spec") == nil }
+func (c *converter) isPart() bool { return c.machine.at("spec") == nil && c.machine.at("disks") != nil }
 
 // reference is the spec of what a field of a VirtualMachine refers to, among the other objects.
 func (c *converter) reference(field string) *node {
 	from := c.machine.at("spec." + field)
-	for _, detail := range []string{"revisionName", "inferFromVolume", "inferFromVolumeFailurePolicy"} {
-		from.at(detail).leave("the manifest that is given counts")
+	from.at("revisionName").leave("the manifest that is given counts")
+	if infer := from.at("inferFromVolume"); infer != nil && from.at("name") == nil {
+		infer.refuse("what the volume says is in the cluster: write the name")
 	}
 	name, kind := from.at("name").word(), from.at("kind").or("VirtualMachineCluster"+field)
 	if name == nil {
@@ -150,8 +161,15 @@ func (c *converter) reference(field string) *node {
 
 // convert reads all of the machine's manifest.
 func (c *converter) convert() {
-	if security := c.domain.at("launchSecurity"); security != nil {
+	if security := c.first(c.domain, "launchSecurity|instancetype.launchSecurity"); security != nil {
 		security.refuse("the guest's memory would not be encrypted: remove it, and see domain_xml")
+	}
+	for _, at := range []*node{c.machine.at("metadata.annotations"), c.machine.at("spec.template.metadata.annotations")} {
+		for _, name := range at.keys() {
+			if strings.Contains(meaningful, name) {
+				at.fields[name].refuse("it changes the machine: remove it, and write here what it does")
+			}
+		}
 	}
 	c.carry(c.machine, c.to, ofObject...)
 	c.carry(c.domain, c.to, ofDomain...)
@@ -168,6 +186,9 @@ func (c *converter) convert() {
 	c.bootOrder()
 	c.result["unsupported"] = c.left()
 }
+
+// meaningful are annotations that change the machine: Ignition's configuration, and programs that rewrite libvirt's XML.
+const meaningful = "kubevirt.io/ignitiondata hooks.kubevirt.io/hookSidecars"
 
 // left is what no value has, of all manifests.
 func (c *converter) left() []values {
@@ -217,7 +238,10 @@ func (c *converter) bootOrder() {
 		if order == nil {
 			continue
 		}
-		if first[order.text] != "" {
+		switch n := order.number(); {
+		case n != nil && *n == 0:
+			order.refuse("it counts from 1")
+		case first[order.text] != "":
 			order.refuse("it is that of %s, too", first[order.text])
 		}
 		first[order.text] = device.path

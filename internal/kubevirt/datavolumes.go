@@ -13,34 +13,33 @@ func (c *converter) templates() {
 	}
 }
 
-// dataVolume is a claim and what fills it, if the DataVolume is given, and otherwise the claim of its name.
-func (r *diskReader) dataVolume(from *node, name, device string) (values, bool) {
-	volume, _ := r.persistentVolumeClaim(from, name, device)
+// dataVolume is what fills a claim, if the DataVolume of its name is given.
+func (r *diskReader) dataVolume(from *node, name string, volume values) values {
 	binding := r.result.below("bindings").below(name)
 	claim := binding.below("source").below("persistent_volume_claim")
-	object := r.find("DataVolume", from.at("name").or(""))
+	object := r.find("DataVolume", claim["claim_name"].(string))
 	if object == nil {
-		return volume, false
+		return volume
 	}
 	spec := object.at("spec")
 	if spec == nil {
 		object.refuse("it has no spec")
-		return volume, false
+		return volume
 	}
 	claim.put("namespace", object.at("metadata.namespace").word())
 	binding["claim"] = values{
 		"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": r.asked(spec),
 		"metadata": values{"namespace": claim["namespace"], "name": claim["claim_name"]},
 	}
-	if source := r.content(spec, name); source != nil {
+	if source := r.content(spec, name, claim["namespace"]); source != nil {
 		r.result.below("contents")[name] = values{"binding": name, "source": source}
 		if binding["access_mode"] != "write-exclusive" {
 			binding["access_mode"] = "write-exclusive"
 			from.leave("only one machine may use a volume that is filled: bind the claim again for others")
 		}
-		return values{"content": name}, false
+		return values{"content": name}
 	}
-	return volume, false
+	return volume
 }
 
 // asked is the spec of the claim that a DataVolume asks for.
@@ -62,7 +61,7 @@ func (r *diskReader) asked(spec *node) values {
 }
 
 // content is what fills a DataVolume, nil if nothing does.
-func (r *diskReader) content(spec *node, name string) values {
+func (r *diskReader) content(spec *node, name string, namespace any) values {
 	spec.at("contentType").one("kubevirt")
 	source := spec.at("source")
 	switch ref := spec.at("sourceRef"); {
@@ -81,9 +80,10 @@ func (r *diskReader) content(spec *node, name string) values {
 	switch {
 	case kind == "blank":
 	case kind == "pvc":
-		master := r.claim(from, name+"-source", from.at("name"), "read-shared")
-		r.result.below("bindings").below(name+"-source").put("source/persistent_volume_claim/namespace", from.at("namespace").word())
-		return values{"volume": master}
+		if of := from.at("namespace").word(); of != nil {
+			namespace = *of
+		}
+		return values{"volume": r.claim(from, name+".source", namespace, from.at("name"), "read-shared")} // no volume has a dot
 	case strings.HasPrefix(url, "docker://"):
 		from.skip("pullMethod")
 		return values{"container_image": values{"image": strings.TrimPrefix(url, "docker://")}}

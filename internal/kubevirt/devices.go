@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -43,7 +44,7 @@ func (c *converter) features() {
 	if smm := feature("smm", "preferredSmm"); smm.isOff() && firmware["secure_boot"] == true {
 		cmp.Or(smm.at("enabled"), smm).refuse("secure boot needs it")
 	}
-	text := enlightenments(feature("hyperv", "preferredHyperv"))
+	text := enlightenments(c.domain.set("features.hyperv"), c.preference.set("features.preferredHyperv"))
 	if hidden := feature("kvm.hidden", "preferredKvm.hidden"); hidden != nil {
 		text += element("kvm", element("hidden", "", "state", hidden.state()))
 	}
@@ -58,27 +59,34 @@ func (c *converter) features() {
 	}
 }
 
-// enlightenments are those of Windows.
-func enlightenments(n *node) (text string) {
-	if n == nil {
+// enlightenments are those of Windows, of the machine or of its preference, one by one.
+func enlightenments(n, preferred *node) (text string) {
+	if n == nil && preferred == nil {
 		return ""
 	}
+	pick := func(name string) *node {
+		own, other := n.at(name), preferred.at(name)
+		if own != nil {
+			other.skip()
+		}
+		return cmp.Or(own, other)
+	}
 	for _, name := range strings.Fields(hyperv) {
-		if on := n.at(name); on != nil {
+		if on := pick(name); on != nil {
 			text += element(name, "", "state", on.state())
 		}
 	}
-	if spin := n.at("spinlocks"); spin != nil {
+	if spin := pick("spinlocks"); spin != nil {
 		text += element("spinlocks", "", "state", spin.state(), "retries", spin.at("spinlocks").or("4096"))
 	}
-	if timer := n.at("synictimer"); timer != nil {
+	if timer := pick("synictimer"); timer != nil {
 		direct := ""
 		if d := timer.at("direct"); d != nil {
 			direct = element("direct", "", "state", d.state())
 		}
 		text += element("stimer", direct, "state", timer.state())
 	}
-	if vendor := n.at("vendorid.vendorid").word(); vendor != nil {
+	if vendor := pick("vendorid").at("vendorid").word(); vendor != nil {
 		text += element("vendor_id", "", "state", "on", "value", *vendor)
 	}
 	return element("hyperv", text, "mode", "custom")
@@ -133,7 +141,11 @@ func (c *converter) devices() {
 	}
 	for _, from := range []*node{d, c.instance} {
 		for _, device := range append(from.each("gpus"), from.each("hostDevices")...) {
-			c.to.below("host_devices")[device.at("name").or("?")] = device.at("deviceName").or("")
+			name, all := device.at("name").or(""), c.to.below("host_devices")
+			if name == "" || device.at("deviceName") == nil || all[name] != nil {
+				device.refuse("it has no name or deviceName, or the name of another device")
+			}
+			all[name] = device.at("deviceName").or("")
 		}
 	}
 	for _, probe := range []string{"livenessProbe", "readinessProbe"} {
@@ -181,9 +193,14 @@ func (c *converter) interfaces() {
 	all, queues := c.domain.each("devices.interfaces"), c.multiQueue("networkInterfaceMultiqueue", "preferredNetworkInterfaceMultiQueue")
 	if !c.domain.at("devices.autoattachPodInterface").isOff() && all == nil && !c.isPart() {
 		c.to.below("interfaces")["default"] = values{"pod": true, "binding": "masquerade"}
+		c.card(nil, c.to.below("interfaces").below("default"), queues)
 	}
+	var names []string
 	for _, from := range all {
 		name := from.at("name").or("")
+		if names = append(names, name); !slices.IsSorted(names) {
+			from.leave("interfaces are in the order of their names here, and the guest may count them otherwise")
+		}
 		if networks[name] == nil {
 			cmp.Or(from.at("name"), from).refuse("there is no network %.60q", name)
 			continue
@@ -194,16 +211,21 @@ func (c *converter) interfaces() {
 	}
 }
 
+// card is the emulated device. Only those of virtio have several queues.
+func (c *converter) card(from *node, to values, queues any) {
+	c.carry(from, to, row{"model|preference.devices.preferredInterfaceModel", "model", "word"})
+	if model, is := to["model"].(*string); !is || strings.HasPrefix(*model, "virtio") {
+		to.put("queues", queues)
+	}
+}
+
 // networkInterface is an interface of a network. Which of the host's networks stands for the cluster's is not in a manifest.
 func (c *converter) networkInterface(from, network *node, queues any, to values) {
 	c.carry(from, to,
-		row{"bootOrder", "boot_order", "number"}, row{"state", "link", "up down"}, row{"binding.name", "binding", "word"},
-		row{"model|preference.devices.preferredInterfaceModel", "model", "word"})
+		row{"bootOrder", "boot_order", "number"}, row{"state", "link", "up down"}, row{"binding.name", "binding", "word"})
+	c.card(from, to, queues)
 	if mac := from.at("macAddress").word(); mac != nil {
 		to["mac"] = strings.ReplaceAll(*mac, "-", ":")
-	}
-	if model, is := to["model"].(*string); !is || strings.HasPrefix(*model, "virtio") {
-		to.put("queues", queues)
 	}
 	for _, binding := range []string{"masquerade", "bridge", "sriov", "macvtap", "slirp", "passt"} {
 		if found := from.set(binding); found != nil && to["binding"] != nil {

@@ -13,7 +13,7 @@ var ofDisk = []row{
 	{"bootOrder", "boot_order", "number"},
 	{"serial", "serial", "word"},
 	{"cache|preference.devices.preferredDiskCache", "cache", "word"},
-	{"io|preference.devices.preferredDiskIO", "io", "word"},
+	{"io|preference.devices.preferredDiskIO", "io", "threads native default"},
 	{"errorPolicy", "error_policy", "word"},
 	{"blockSize.custom.logical", "logical_block_size", "number"},
 	{"blockSize.custom.physical", "physical_block_size", "number"},
@@ -91,13 +91,15 @@ func (r *diskReader) disk(from *node) {
 	if ephemeral && device == "disk" {
 		to["ephemeral"] = true
 	}
-	r.carry(from, to, ofDisk...)
+	if r.carry(from, to, ofDisk...); from.at("io").or("") == "default" {
+		delete(to, "io")
+	}
 	r.bus(from, to, options)
 	if device == "disk" && to["bus"] == "sata" && r.isOf(volume, "cloud_init", "files") {
 		to["device"] = "cdrom"
 		options.leave("a seed is read-only, and so a cdrom on sata")
 	}
-	r.readOnly(options, to)
+	r.readOnly(from, options, to)
 	if from.at("solidState").isOn() {
 		to["rotation_rate"] = 1
 	}
@@ -167,9 +169,14 @@ func (r *diskReader) bus(from *node, to values, options *node) {
 }
 
 // readOnly is what the guest may not write to, whatever the volume's access mode says.
-func (r *diskReader) readOnly(options *node, to values) {
+func (r *diskReader) readOnly(from, options *node, to values) {
 	at := cmp.Or(options.at("readonly"), options.at("readOnly"))
+	volume, _ := to["volume"].(values)
+	binding, _ := volume["binding"].(string)
+	shared := r.result.below("bindings")[binding]
 	switch device := to["device"]; {
+	case at == nil && device == "disk" && to["bus"] == "sata" && shared != nil && shared.(values)["access_mode"] == "read-shared":
+		cmp.Or(options, from).refuse("no disk on sata can be read-only: take bus virtio or scsi")
 	case at == nil:
 	case device == "cdrom" || device == "floppy":
 		if at.isOff() {
@@ -214,7 +221,7 @@ func (r *diskReader) filesystems() {
 			continue
 		}
 		shared := r.to.below("filesystems").below(name)
-		shared["target"], shared["volume"] = name, r.claim(claim, name, claim.at("claimName"), "write-shared")
+		shared["target"], shared["volume"] = name, r.claim(claim, name, r.namespace, claim.at("claimName"), "write-shared")
 		r.result.below("bindings").below(name).put("source/persistent_volume_claim/shared_folder", true)
 	}
 }

@@ -39,7 +39,7 @@ func fieldTable(t *testing.T) string {
 		}
 		for _, object := range objects {
 			for _, other := range []any{nil, "/other", "3Gi"} { // without some fields a manifest is refused
-				eachField(object, "", other, func(path string) {
+				eachField(object, "", other, false, func(path string) {
 					kind := object.(map[string]any)["kind"]
 					without, _, err := become(t, objects)
 					for attribute := range differences(whole, without) {
@@ -52,13 +52,19 @@ func fieldTable(t *testing.T) string {
 		}
 	}
 	var table strings.Builder
+	left := map[string][]string{} // fields that become nothing, by the reason
 	for _, field := range slices.Sorted(maps.Keys(all)) {
-		if fates := slices.Sorted(maps.Keys(all[field])); len(fates) > 0 {
-			if len(fates) > 3 {
-				fates = append(fates[:3], "…")
-			}
+		switch fates := slices.Sorted(maps.Keys(all[field])); {
+		case len(fates) == 1 && !strings.HasPrefix(fates[0], "`"):
+			left[fates[0]] = append(left[fates[0]], "`"+field+"`")
+		case len(fates) > 3:
+			fmt.Fprintf(&table, "| `%s` | %s, … |\n", field, strings.Join(fates[:3], ", "))
+		case len(fates) > 0:
 			fmt.Fprintf(&table, "| `%s` | %s |\n", field, strings.Join(fates, ", "))
 		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(left)) {
+		fmt.Fprintf(&table, "| %s | %s |\n", strings.Join(left[reason], ", "), reason)
 	}
 	return table.String()
 }
@@ -139,26 +145,26 @@ func differences(a, b map[string]string) map[string]bool {
 	return all
 }
 
-// eachField calls visit for each field that has no further ones, while the object has another value there, or, with nil, lacks it.
-func eachField(v any, path string, other any, visit func(path string)) {
+// eachField calls visit for each field, or each that has no further ones, while the object has another value there, or, with nil, lacks it.
+func eachField(v any, path string, other any, isAny bool, visit func(path string)) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			value, at := v[name], strings.TrimPrefix(path+"."+name, ".")
 			fields, isMap := value.(map[string]any)
 			items, isList := value.([]any)
-			if !isMap && !isList || isMap && len(fields) == 0 || isList && len(items) > 0 && reflect.ValueOf(items[0]).Kind() == reflect.String {
+			if isAny || !isMap && !isList || isMap && len(fields) == 0 || isList && len(items) > 0 && reflect.ValueOf(items[0]).Kind() == reflect.String {
 				if v[name] = other; other == nil {
 					delete(v, name)
 				}
 				visit(at)
 				v[name] = value
 			}
-			eachField(value, at, other, visit)
+			eachField(value, at, other, isAny, visit)
 		}
 	case []any:
 		for i, item := range v {
-			eachField(item, fmt.Sprintf("%s[%d]", path, i), other, visit)
+			eachField(item, fmt.Sprintf("%s[%d]", path, i), other, isAny, visit)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package kubevirt
 
 import (
+	"cmp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -25,8 +26,6 @@ var (
 		{"devices.watchdog.i6300esb.action", "watchdog/action", "word"},
 		{"devices.autoattachGraphicsDevice|preference.devices.preferredAutoattachGraphicsDevice", "graphics/type", "=vnc"},
 		{"devices.video.type|preference.devices.preferredVideoType", "video/model", "word"},
-		{"clock.utc", "clock/offset", "=utc"},
-		{"clock.timezone|preference.clock.preferredClockOffset.timezone", "clock/timezone", "word"},
 		{"firmware.bootloader.bios", "firmware/type", "=bios"},
 	}
 )
@@ -37,7 +36,7 @@ var yielding = []string{
 	"devices.preferredDiskCache", "devices.preferredDiskIO", "devices.preferredDiskDedicatedIoThread",
 	"devices.preferredBlockMultiQueue", "devices.preferredNetworkInterfaceMultiQueue", "devices.preferredInputBus",
 	"devices.preferredInputType", "firmware.preferredEfi", "firmware.preferredUseEfi", "firmware.preferredUseSecureBoot",
-	"clock.preferredClockOffset.utc", "cpu.preferredCPUTopology",
+	"clock.preferredClockOffset.utc", "clock.preferredClockOffset.timezone", "cpu.preferredCPUTopology",
 }
 
 // archs are libvirt's names of Kubernetes' architectures.
@@ -67,15 +66,17 @@ func (c *converter) hardware() {
 	switch bios := c.domain.at("firmware.bootloader.bios"); {
 	case efi != nil && bios != nil:
 		bios.refuse("it excludes efi")
-	case efi == nil && bios == nil && c.preference.at("firmware.preferredUseEfi").isOn():
-		c.to["firmware"] = values{"type": "efi", "secure_boot": c.preference.at("firmware.preferredUseSecureBoot").isOn()}
 	case efi == nil && bios == nil:
 		efi = c.preference.set("firmware.preferredEfi")
+		if useEFI := c.preference.at("firmware.preferredUseEfi"); useEFI.isOn() {
+			efi = cmp.Or(efi, useEFI)
+		}
 	}
+	secure := cmp.Or(efi.at("secureBoot"), c.preference.at("firmware.preferredUseSecureBoot"))
 	if arm := c.spec.at("architecture"); arm.or("") == "arm64" && c.to["firmware"] == nil { // it has nothing else, and no secure boot
-		c.to["firmware"] = values{"type": "efi", "secure_boot": efi.at("secureBoot").isOn()}
+		c.to["firmware"] = values{"type": "efi", "secure_boot": secure.isOn()}
 	} else if efi != nil {
-		c.to["firmware"] = values{"type": "efi", "secure_boot": !efi.at("secureBoot").isOff()}
+		c.to["firmware"] = values{"type": "efi", "secure_boot": !secure.isOff()}
 	}
 }
 
@@ -103,30 +104,38 @@ func (c *converter) processors() {
 	switch {
 	case isArranged:
 	case guest != nil:
-		set(c.arrangement(), guest.number())
+		part, cores := c.arrangement(guest.number())
+		set("cores", cores)
+		set(part, new(*cmp.Or(guest.number(), new(int64(1))) / *cmp.Or(cores, new(int64(1)))))
 	default:
-		set("sockets", c.whole(c.first(c.domain, "resources.requests.cpu|resources.limits.cpu")))
+		set("sockets", c.whole(c.first(c.domain, "resources.limits.cpu|resources.requests.cpu")))
 	}
 	each := parts["cores"] * parts["threads"]
 	to := c.to.below("cpu")
 	to["vcpus"] = parts["sockets"] * each
 	if most := c.first(c.domain, "cpu.maxSockets|instancetype.cpu.maxSockets"); most != nil {
-		set("sockets", most.number())
+		least := parts["sockets"]
+		if set("sockets", most.number()); parts["sockets"] < least {
+			most.refuse("it is less than the sockets that the machine has")
+		}
 		to["max_vcpus"] = parts["sockets"] * each
 	}
 	to["topology"] = values{"sockets": parts["sockets"], "cores": parts["cores"], "threads": parts["threads"]}
 	c.model(to)
 }
 
-// arrangement is what the processors of an instance type are.
-func (c *converter) arrangement() string {
+// arrangement is what the processors of an instance type are: sockets, cores or threads, or spread over sockets of some cores.
+func (c *converter) arrangement(guest *int64) (part string, cores *int64) {
 	at := c.preference.at("cpu.preferredCPUTopology")
-	of := strings.ToLower(strings.TrimPrefix(at.or("sockets"), "prefer"))
-	if of != "sockets" && of != "cores" && of != "threads" {
-		at.leave("each processor is a socket")
-		return "sockets"
+	ratio := cmp.Or(c.first(c.preference, "cpu.spreadOptions.ratio|preferSpreadSocketToCoreRatio").number(), new(int64(2)))
+	switch of := strings.ToLower(strings.TrimPrefix(at.or("sockets"), "prefer")); {
+	case of == "sockets" || of == "cores" || of == "threads":
+		return of, nil
+	case of == "spread" && guest != nil && *ratio > 0 && *guest%*ratio == 0:
+		return "sockets", ratio
 	}
-	return of
+	at.leave("each processor is a socket")
+	return "sockets", nil
 }
 
 // whole is an amount of processors of the resources, rounded up.
@@ -144,12 +153,15 @@ func (c *converter) whole(at *node) *int64 {
 	return nil
 }
 
-// model is that of the processor, with its features, which need one: KubeVirt's is the host's.
+// model is that of the processor, with its features. KubeVirt's is the host's.
 func (c *converter) model(to values) {
 	for _, f := range append(c.preference.each("cpu.preferredCPUFeatures"), c.domain.each("cpu.features")...) {
 		f.at("policy").one("force", "require", "optional", "disable", "forbid")
 		to.below("features")[f.at("name").or("?")] = f.at("policy").or("require")
-		to["mode"] = "host-model"
+	}
+	to["mode"] = "host-model"
+	if arch := c.spec.at("architecture"); arch.or("") == "arm64" {
+		to["mode"] = "host-passthrough"
 	}
 	switch model := c.first(c.domain, "cpu.model|instancetype.cpu.model").word(); {
 	case model == nil:
@@ -178,10 +190,14 @@ var timers = map[string]string{"hpet": "hpet", "pit": "pit", "rtc": "rtc", "kvm"
 
 // clock has the timers of the machine, or of its preference.
 func (c *converter) clock() {
-	if clock, _ := c.to["clock"].(values); clock["timezone"] != nil {
-		clock["offset"] = "timezone"
-	} else if clock == nil && c.preference.set("clock.preferredClockOffset.utc") != nil {
-		c.to.put("clock/offset", "utc")
+	of := c.preference.at("clock.preferredClockOffset")
+	if own := c.domain.at("clock"); own.at("utc") != nil || own.at("timezone") != nil {
+		of = own
+	}
+	if zone := of.at("timezone").word(); zone != nil {
+		c.to["clock"] = values{"offset": "timezone", "timezone": *zone}
+	} else if of.set("utc") != nil {
+		c.to["clock"] = values{"offset": "utc"}
 	}
 	all := c.first(c.domain, "clock.timer|preference.clock.preferredTimer")
 	for name, libvirts := range timers {

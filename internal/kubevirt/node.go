@@ -103,6 +103,14 @@ func (n *node) below() (all []*node) {
 	return append(all, n.items...)
 }
 
+// keys are the names of the fields.
+func (n *node) keys() []string {
+	if n == nil {
+		return nil
+	}
+	return n.names
+}
+
 // each are the items of a list.
 func (n *node) each(path string) []*node {
 	list := n.at(path)
@@ -141,17 +149,24 @@ func (n *node) one(of ...string) *string {
 	return text
 }
 
-// flag is a boolean.
+// flag is a boolean, also in the words that YAML 1.1 has for one.
 func (n *node) flag() *bool {
-	text := n.one("true", "false")
+	text := n.word()
 	if text == nil {
 		return nil
 	}
-	return new(*text == "true")
+	switch strings.ToLower(*text) {
+	case "true", "yes", "on":
+		return new(true)
+	case "false", "no", "off":
+		return new(false)
+	}
+	n.refuse("%.40q is neither true nor false", *text)
+	return new(false)
 }
 
 // isOn and isOff report whether a boolean, or the feature that has it as enabled, is there with that value.
-func (n *node) isOn() bool  { return n != nil && !n.isOff() && (n.fields != nil || n.text == "true") }
+func (n *node) isOn() bool  { return n != nil && n.state() == "on" }
 func (n *node) isOff() bool { return n != nil && n.state() == "off" }
 
 // state is on, unless the boolean, or that of the feature's enabled, is false.
@@ -173,7 +188,7 @@ func (n *node) number() *int64 {
 		return nil
 	}
 	i, err := strconv.ParseInt(*text, 10, 32)
-	if err != nil || i < 0 {
+	if err != nil || i < 0 || strconv.FormatInt(i, 10) != *text {
 		n.refuse("%.40q is no whole number", *text)
 	}
 	return &i
@@ -194,7 +209,10 @@ func (n *node) size() *string {
 // unread are the fields that nothing has read, as high as possible: one below which none was read stands for all of them.
 func (n *node) unread() (all []values) {
 	if n.reason != "" {
-		return []values{{"path": n.path, "reason": n.reason}}
+		all = []values{{"path": n.path, "reason": n.reason}}
+		if !slices.ContainsFunc(n.below(), (*node).touched) {
+			return all
+		}
 	}
 	if n.isNull || n.fields != nil && len(n.names) == 0 && (n.read || neutral.MatchString(n.path)) {
 		return nil

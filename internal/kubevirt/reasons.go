@@ -20,7 +20,7 @@ var reasons = []struct {
 	},
 	{regexp.MustCompile(`resources(\.|$)`), "no scheduler shares the host out"},
 	{regexp.MustCompile(`kernelBoot`), "a machine boots a kernel with the attribute boot"},
-	{regexp.MustCompile(`accessCredentials`), "keys are added by cloud-init, or by the action virtclaim_guest_ssh_keys"},
+	{regexp.MustCompile(`accessCredentials`), "a seed of cloud-init has keys and passwords"},
 	{regexp.MustCompile(`(readinessProbe|livenessProbe|startupProbe)(\.|$)`), "only an answer of the guest agent is waited for"},
 	{regexp.MustCompile(`\bports\b`), "all ports are open: the host's firewall limits them"},
 	{regexp.MustCompile(`(dnsPolicy|dnsConfig|subdomain|dhcpOptions)`), "the host's network answers DNS and DHCP"},

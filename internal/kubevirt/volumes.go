@@ -16,7 +16,7 @@ type reader func(r *diskReader, from *node, name, device string) (volume values,
 // readers are those of the kinds of volumes, by their names in a manifest.
 var readers = map[string]reader{
 	"persistentVolumeClaim": (*diskReader).persistentVolumeClaim,
-	"dataVolume":            (*diskReader).dataVolume,
+	"dataVolume":            (*diskReader).persistentVolumeClaim,
 	"ephemeral":             (*diskReader).ephemeral,
 	"containerDisk":         (*diskReader).containerDisk,
 	"registryDisk":          (*diskReader).containerDisk,
@@ -88,7 +88,8 @@ func (r *diskReader) local(name string) (disk, volume values) {
 func (r *diskReader) persistentVolumeClaim(from *node, name, device string) (values, bool) {
 	from.at("hotpluggable").leave("each disk on virtio, scsi and usb is")
 	claim := cmp.Or(from.at("claimName"), from.at("name"), from)
-	return r.claim(from, name, claim, r.mode(from.at("readOnly").isOn() || device == "cdrom" || device == "floppy", name)), false
+	mode := r.mode(from.at("readOnly").isOn() || device == "cdrom" || device == "floppy", name)
+	return r.dataVolume(from, name, r.claim(from, name, r.namespace, claim, mode)), false
 }
 
 // mode is the access mode for a volume: its disk may be that of several machines.
@@ -106,20 +107,22 @@ func (r *diskReader) mode(isRead bool, name string) string {
 	return mode
 }
 
-// claim binds a claim.
-func (r *diskReader) claim(from *node, key string, at *node, mode string) values {
+// claim binds a claim. Several bindings of one are only for reading.
+func (r *diskReader) claim(from *node, key string, namespace any, at *node, mode string) values {
 	claim, bindings := at.or(""), r.result.below("bindings")
 	if claim == "" {
 		from.refuse("it names no claim")
 	}
 	for of, binding := range bindings {
-		if pvc, is := binding.(values).below("source")["persistent_volume_claim"].(values); is && pvc["claim_name"] == claim {
+		pvc, is := binding.(values).below("source")["persistent_volume_claim"].(values)
+		isSame := is && pvc["claim_name"] == claim && pvc["namespace"] == namespace
+		if isSame && (mode != "read-shared" || binding.(values)["access_mode"] != mode) {
 			from.refuse("the claim %.60q is that of the volume %.60q, too", claim, of)
 		}
 	}
 	to := bindings.below(key)
 	to["access_mode"] = mode
-	to.put("source/persistent_volume_claim", values{"namespace": r.namespace, "claim_name": claim})
+	to.put("source/persistent_volume_claim", values{"namespace": namespace, "claim_name": claim})
 	return values{"binding": key}
 }
 
@@ -129,7 +132,7 @@ func (r *diskReader) ephemeral(from *node, name, _ string) (values, bool) {
 	pvc.skip("readOnly")
 	disk, volume := r.local(name)
 	disk["copy_mode"] = "copy-on-write"
-	disk.put("source/volume", r.claim(from, name, cmp.Or(pvc.at("claimName"), pvc), "read-shared"))
+	disk.put("source/volume", r.claim(from, name, r.namespace, cmp.Or(pvc.at("claimName"), pvc), "read-shared"))
 	return volume, true
 }
 
@@ -206,7 +209,8 @@ func (r *diskReader) data(from *node, plain, encoded, secret string) (text *stri
 
 // hostname is the name that the guest is told; empty if the machine has none.
 func (r *diskReader) hostname() string {
-	return cmp.Or(r.spec.at("hostname"), r.machine.at("metadata.name")).or("")
+	name, _, _ := strings.Cut(cmp.Or(r.spec.at("hostname"), r.machine.at("metadata.name")).or(""), ".")
+	return name
 }
 
 func (r *diskReader) cloudInitNoCloud(from *node, name, _ string) (values, bool) {
@@ -230,16 +234,16 @@ func (r *diskReader) cloudInitConfigDrive(from *node, name, _ string) (values, b
 	disk, volume := r.local(name)
 	to := disk.below("source").below("files")
 	to["label"] = "config-2"
-	for file, of := range map[string][4]string{
-		"user_data":         {"userData", "userDataBase64", "secretRef", "userdata"},
-		"network_data.json": {"networkData", "networkDataBase64", "networkDataSecretRef", "networkdata"},
+	for file, of := range map[string][3]string{
+		"user_data":         {"userData", "userDataBase64", "secretRef"},
+		"network_data.json": {"networkData", "networkDataBase64", "networkDataSecretRef"},
 	} {
 		text, ref := r.data(from, of[0], of[1], of[2])
 		if text != nil {
 			to.below("content")[folder+file] = *text
 		}
 		if ref != nil {
-			to.below("secrets")[folder+file] = values{"namespace": ref["namespace"], "name": ref["name"], "key": of[3]}
+			to.below("secrets")[folder+file] = values{"namespace": ref["namespace"], "name": ref["name"], "key": r.key(ref, of[0])}
 		}
 	}
 	if host := r.hostname(); host != "" {
@@ -248,6 +252,15 @@ func (r *diskReader) cloudInitConfigDrive(from *node, name, _ string) (values, b
 		to.below("content")[folder+"meta_data.json"] = string(text)
 	}
 	return volume, false
+}
+
+// key is that of a Secret, which KubeVirt takes in both spellings: in small letters, unless its manifest says otherwise.
+func (r *diskReader) key(ref values, name string) string {
+	secret := r.find("Secret", ref["name"].(string))
+	if secret.at("data."+name) != nil || secret.at("stringData."+name) != nil {
+		return name
+	}
+	return strings.ToLower(name)
 }
 
 // files are the keys of a ConfigMap or Secret, which must be given, because a disk here names each.
@@ -267,6 +280,10 @@ func (r *diskReader) keys(from *node, name, label string, isSecret bool) (values
 	if isSecret {
 		kind = "Secret"
 	}
+	if at == nil {
+		from.refuse("it names no %s", kind)
+		return nil, false
+	}
 	object := r.find(kind, at.or(""))
 	if object == nil {
 		from.leave(fmt.Sprintf("which keys it has is in no manifest: give that of the %s %.60s, too", kind, at.or("")))
@@ -276,11 +293,11 @@ func (r *diskReader) keys(from *node, name, label string, isSecret bool) (values
 	to := disk.below("source").below("files")
 	to["label"] = label
 	for _, data := range []*node{object.at("data"), object.at("stringData")} {
-		for i, n := range data.below() {
-			if key := data.names[i]; isSecret {
+		for _, key := range data.keys() {
+			if isSecret {
 				to.below("secrets")[key] = values{"namespace": r.namespace, "name": at.text, "key": key}
 			} else {
-				to.below("content")[key] = n.or("")
+				to.below("content")[key] = data.fields[key].or("")
 			}
 		}
 	}

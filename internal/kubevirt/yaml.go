@@ -32,7 +32,7 @@ type parser struct {
 func parse(m Manifest, problems *[]error) (all []*node, err error) {
 	p := &parser{problems: problems, written: m.Written, left: mostNodes}
 	all, err = p.objects(m.Text)
-	if err == nil || !indentedByTab.MatchString(m.Text) {
+	if err == nil || !indentedByTab.MatchString(m.Text) || blockScalar.MatchString(m.Text) {
 		return all, err
 	}
 	if expanded, failed := p.objects(expandTabs(m.Text)); failed == nil {
@@ -41,7 +41,11 @@ func parse(m Manifest, problems *[]error) (all []*node, err error) {
 	return nil, err
 }
 
-var indentedByTab = regexp.MustCompile(`(?m)^ *\t`)
+// Texts of several lines have tabs of their own.
+var (
+	indentedByTab = regexp.MustCompile(`(?m)^ *\t`)
+	blockScalar   = regexp.MustCompile(`(?m)[|>][-+0-9]*\s*$`)
+)
 
 func expandTabs(text string) string {
 	lines := strings.Split(text, "\n")

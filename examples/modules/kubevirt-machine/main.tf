@@ -12,6 +12,10 @@ locals {
   machine = local.values.machine
   name    = try(coalesce(var.name, local.machine.name), trimsuffix(local.machine.name_prefix, "-"), "machine")
 
+  # The machine's devices of each resource name, and those of which the host has too few.
+  host_devices = { for name, resource in local.machine.host_devices : resource => name... }
+  missing      = [for resource, names in local.host_devices : resource if length(lookup(var.host_devices, resource, [])) < length(names)]
+
   # The host's networks for those of the cluster.
   networks = { for key, interface in local.machine.interfaces : key => coalesce(interface.multus, "pod") }
 
@@ -118,7 +122,8 @@ resource "virtclaim_virtual_machine" "this" {
   wait_for    = local.machine.wait_for
   domain_xml  = local.machine.domain_xml
   devices_xml = try(coalesce(join("\n", compact(concat(
-    [local.machine.devices_xml], [for device in local.machine.host_devices : lookup(var.host_devices, device, "")],
+    [local.machine.devices_xml],
+    flatten([for resource, names in local.host_devices : slice(var.host_devices[resource], 0, length(names)) if !contains(local.missing, resource)]),
   )))), null)
 
   disks = { for key, disk in local.machine.disks : key => merge(disk, { volume = local.volumes[key] }) }
@@ -140,8 +145,8 @@ resource "virtclaim_virtual_machine" "this" {
       error_message = "The variable networks has no network of the host for ${join(", ", setsubtract(values(local.networks), keys(var.networks)))}."
     }
     precondition {
-      condition     = length(setsubtract(values(local.machine.host_devices), keys(var.host_devices))) == 0
-      error_message = "The variable host_devices has no device of the host for ${join(", ", setsubtract(values(local.machine.host_devices), keys(var.host_devices)))}."
+      condition     = length(local.missing) == 0
+      error_message = "The variable host_devices has no devices of the host, or too few, for ${join(", ", local.missing)}."
     }
   }
 }

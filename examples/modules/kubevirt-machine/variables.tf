@@ -1,6 +1,6 @@
 variable "manifest" {
   type        = any
-  description = "The manifest of a VirtualMachine or VirtualMachineInstance: YAML, or an object."
+  description = "The manifest of a VirtualMachine or VirtualMachineInstance: YAML, or an object. An error prints it: Secrets belong into more."
 }
 
 variable "more" {
@@ -121,9 +121,9 @@ variable "cpu_pin" {
 }
 
 variable "host_devices" {
-  type        = map(string)
+  type        = map(list(string))
   default     = {}
-  description = "The <hostdev> of a device of the host, by the resource names of gpus and hostDevices: see the data source virtclaim_host."
+  description = "The <hostdev> of devices of the host, by the resource names of gpus and hostDevices: see the data source virtclaim_host."
 }
 
 variable "graphics" {
