@@ -70,7 +70,7 @@ func (p *parser) objects(text string) (all []*node, err error) {
 		if err := decoder.Decode(&parsed); errors.Is(err, io.EOF) {
 			return all, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("the manifest is no YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+			return nil, fmt.Errorf("the manifest is no YAML: %w", err)
 		}
 		root, err := p.node(&parsed, "")
 		if err != nil {
