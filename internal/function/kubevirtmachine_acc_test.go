@@ -194,6 +194,17 @@ func TestAccKubeVirtMachine_DataVolume(t *testing.T) {
 		t.Errorf("the claim to make is not in %s", claim)
 	}
 	m.restarts(t, "WAS vda=written")
+
+	if out, err := m.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(out, "not blank") {
+		t.Errorf("a claim that has content was filled: %v\n%s", err, out)
+	}
+	m.Replace("main.tf", "force_stop  = true", "force_stop  = true\n  fill        = false")
+	m.Must("apply", "-auto-approve", "-no-color")
+	m.console.AwaitN(t, "READY", 3)
+	if was := m.console.Lines("WAS vda=written"); len(was) != 2 {
+		t.Errorf("the claim has lost what was written: %q", was)
+	}
+	m.Must("destroy", "-auto-approve", "-no-color")
 }
 
 const ephemeral = `

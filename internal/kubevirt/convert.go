@@ -166,7 +166,7 @@ func (c *converter) convert() {
 	}
 	for _, at := range []*node{c.machine.at("metadata.annotations"), c.machine.at("spec.template.metadata.annotations")} {
 		for _, name := range at.keys() {
-			if strings.Contains(meaningful, name) {
+			if slices.Contains(meaningful, name) {
 				at.fields[name].refuse("it changes the machine: remove it, and write here what it does")
 			}
 		}
@@ -188,7 +188,7 @@ func (c *converter) convert() {
 }
 
 // meaningful are annotations that change the machine: Ignition's configuration, and programs that rewrite libvirt's XML.
-const meaningful = "kubevirt.io/ignitiondata hooks.kubevirt.io/hookSidecars"
+var meaningful = []string{"kubevirt.io/ignitiondata", "hooks.kubevirt.io/hookSidecars"}
 
 // left is what no value has, of all manifests.
 func (c *converter) left() []values {

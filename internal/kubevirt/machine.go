@@ -2,6 +2,8 @@ package kubevirt
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -93,7 +95,7 @@ func (c *converter) processors() {
 			c.domain.refuse("it has no, or too many, processors: %d", *n)
 		}
 	}
-	for name := range parts {
+	for _, name := range []string{"sockets", "cores", "threads"} {
 		if at := c.domain.at("cpu." + name); at != nil {
 			if set(name, at.number()); guest != nil {
 				at.refuse("the processors are those of the instance type")
@@ -200,9 +202,9 @@ func (c *converter) clock() {
 		c.to["clock"] = values{"offset": "utc"}
 	}
 	all := c.first(c.domain, "clock.timer|preference.clock.preferredTimer")
-	for name, libvirts := range timers {
+	for _, name := range slices.Sorted(maps.Keys(timers)) {
 		if t := all.set(name); t != nil {
-			to := c.to.below("clock").below("timers").below(libvirts)
+			to := c.to.below("clock").below("timers").below(timers[name])
 			to["present"] = !t.at("present").isOff()
 			to.put("tickpolicy", t.at("tickPolicy").one("delay", "catchup", "merge", "discard"))
 		}

@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -113,7 +115,8 @@ func (r *diskReader) claim(from *node, key string, namespace any, at *node, mode
 	if claim == "" {
 		from.refuse("it names no claim")
 	}
-	for of, binding := range bindings {
+	for _, of := range slices.Sorted(maps.Keys(bindings)) { // errors are the same each time
+		binding := bindings[of]
 		pvc, is := binding.(values).below("source")["persistent_volume_claim"].(values)
 		isSame := is && pvc["claim_name"] == claim && pvc["namespace"] == namespace
 		if isSame && (mode != "read-shared" || binding.(values)["access_mode"] != mode) {
@@ -216,11 +219,11 @@ func (r *diskReader) hostname() string {
 func (r *diskReader) cloudInitNoCloud(from *node, name, _ string) (values, bool) {
 	disk, volume := r.local(name)
 	to := disk.below("source").below("cloud_init")
-	for of, kind := range map[string]string{"user": "secretRef", "network": "networkDataSecretRef"} {
-		text, ref := r.data(from, of+"Data", of+"DataBase64", kind)
-		to.put(of+"_data", text)
+	for _, of := range [][2]string{{"user", "secretRef"}, {"network", "networkDataSecretRef"}} {
+		text, ref := r.data(from, of[0]+"Data", of[0]+"DataBase64", of[1])
+		to.put(of[0]+"_data", text)
 		if ref != nil {
-			to[of+"_data_secret_ref"] = ref
+			to[of[0]+"_data_secret_ref"] = ref
 		}
 	}
 	if host := r.hostname(); host != "" {
@@ -234,10 +237,11 @@ func (r *diskReader) cloudInitConfigDrive(from *node, name, _ string) (values, b
 	disk, volume := r.local(name)
 	to := disk.below("source").below("files")
 	to["label"] = "config-2"
-	for file, of := range map[string][3]string{
-		"user_data":         {"userData", "userDataBase64", "secretRef"},
-		"network_data.json": {"networkData", "networkDataBase64", "networkDataSecretRef"},
+	for _, of := range [][4]string{
+		{"userData", "userDataBase64", "secretRef", "user_data"},
+		{"networkData", "networkDataBase64", "networkDataSecretRef", "network_data.json"},
 	} {
+		file := of[3]
 		text, ref := r.data(from, of[0], of[1], of[2])
 		if text != nil {
 			to.below("content")[folder+file] = *text

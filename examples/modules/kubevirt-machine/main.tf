@@ -12,6 +12,10 @@ locals {
   machine = local.values.machine
   name    = try(coalesce(var.name, local.machine.name), trimsuffix(local.machine.name_prefix, "-"), "machine")
 
+  # What fills the claims, and what it is copied of.
+  contents = { for key, content in local.values.contents : key => content if var.fill }
+  bindings = { for key, binding in local.values.bindings : key => binding if var.fill || !endswith(key, ".source") }
+
   # The machine's devices of each resource name, and those of which the host has too few.
   host_devices = { for name, resource in local.machine.host_devices : resource => name... }
   missing      = [for resource, names in local.host_devices : resource if length(lookup(var.host_devices, resource, [])) < length(names)]
@@ -32,7 +36,7 @@ check "unsupported" {
 }
 
 resource "virtclaim_volume_binding" "volume" {
-  for_each = local.values.bindings
+  for_each = local.bindings
 
   name        = "${local.name}-${each.key}"
   hosts       = coalesce(var.hosts, [var.host])
@@ -56,7 +60,7 @@ resource "virtclaim_volume_binding" "volume" {
 
 # What a DataVolume was filled with.
 resource "virtclaim_volume_content" "volume" {
-  for_each = local.values.contents
+  for_each = local.contents
 
   target = virtclaim_volume_binding.volume[each.value.binding].volume
   via    = var.via
@@ -87,8 +91,8 @@ locals {
   volumes = {
     for key, disk in local.machine.disks : key => disk.volume == null ? null : (
       disk.volume.disk != null ? virtclaim_disk.volume[disk.volume.disk].volume :
-      disk.volume.content != null ? virtclaim_volume_content.volume[disk.volume.content].volume :
-      virtclaim_volume_binding.volume[disk.volume.binding].volume
+      disk.volume.content != null && var.fill ? virtclaim_volume_content.volume[disk.volume.content].volume :
+      virtclaim_volume_binding.volume[coalesce(disk.volume.binding, disk.volume.content)].volume
     )
   }
 }

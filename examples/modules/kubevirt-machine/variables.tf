@@ -56,6 +56,12 @@ variable "claims" {
   description = "How the hosts reach the storage of claims that QEMU can't open itself, by the names of volumes."
 }
 
+variable "fill" {
+  type        = bool
+  default     = true
+  description = "Whether the claims of DataVolumes are filled. Not if they are there with their content, as those of a machine that ran in KubeVirt."
+}
+
 variable "via" {
   type = object({
     host       = optional(string)
