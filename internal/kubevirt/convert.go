@@ -11,8 +11,8 @@ import (
 // converter turns the manifest of one machine into values.
 type converter struct {
 	machine *node
-	// others are further objects, to which that of the machine may refer.
-	others []*other
+	// others are further objects, to which that of the machine may refer. Those that it refers to are read.
+	others []*node
 	// spec is that of the VirtualMachineInstance, and domain what is below it.
 	spec, domain *node
 	// instance and preference are the specs of an instance type and of a preference; nil without.
@@ -23,44 +23,33 @@ type converter struct {
 	problems   []error
 }
 
-// other is an object that is no machine.
-type other struct {
-	kind, name string
-	root       *node
-	// isTemplate is set for one that is part of the machine's manifest, and isUsed if the machine refers to it.
-	isTemplate, isUsed bool
-}
-
 // machines are the kinds of objects with one machine, also those of earlier versions.
 var machines = []string{"VirtualMachine", "VirtualMachineInstance", "VM", "VMI", "OfflineVirtualMachine"}
 
 // Convert turns the manifest of a machine into values, which have the Shape. Beside it, and in further manifests, may be what the machine
 // refers to: an instance type, a preference, DataVolumes, ConfigMaps and Secrets. An error names the line of a written manifest, and the
 // field.
-func Convert(manifest Manifest, further ...Manifest) (map[string]any, error) {
+func Convert(first Manifest, further ...Manifest) (map[string]any, error) {
 	c := &converter{result: values{}}
-	for i, m := range append([]Manifest{manifest}, further...) {
-		objects, err := parse(m, &c.problems)
+	for i, m := range append([]Manifest{first}, further...) {
+		objects, err := parse(m.Text, &manifest{m.Written, &c.problems})
 		if err != nil && i > 0 {
-			return nil, fmt.Errorf("further manifest %d: %w", i, err)
-		} else if err != nil {
+			err = fmt.Errorf("further manifest %d: %w", i, err)
+		}
+		if err != nil {
 			return nil, err
 		}
 		for _, root := range objects {
 			c.sort(root)
 		}
 	}
-	switch {
-	case len(c.problems) > 0:
-	case c.machine != nil:
-		if c.begin(); len(c.problems) == 0 {
-			c.convert()
-		}
-	case len(c.others) > 0:
-		root := c.others[0].root
-		cmp.Or(root.at("kind"), root).refuse("%.60q is no machine: that is a %s or %s", c.others[0].kind, machines[0], machines[1])
-	default:
+	if c.machine == nil && len(c.others) == 0 {
 		return nil, fmt.Errorf("the manifest is empty: give a %s or %s", machines[0], machines[1])
+	}
+	for _, step := range []func(){c.begin, c.read} {
+		if len(c.problems) == 0 {
+			step()
+		}
 	}
 	switch len(c.problems) {
 	case 0:
@@ -74,12 +63,12 @@ func Convert(manifest Manifest, further ...Manifest) (map[string]any, error) {
 // sort takes an object for the machine's, or for one to which that may refer. One without a kind may be a part of a machine, as documents
 // show it.
 func (c *converter) sort(root *node) {
-	kind, name := root.at("kind").or(""), root.at("metadata.name").or("")
+	kind := root.at("kind").or("")
 	isPart := kind == "" && (root.at("spec.domain") != nil || root.at("disks") != nil)
 	switch {
 	case !isPart && !slices.Contains(machines, kind):
-		root.label(strings.TrimSpace(cmp.Or(kind, "an object") + " " + name))
-		c.others = append(c.others, &other{kind: kind, name: name, root: root})
+		root.name = strings.TrimSpace(cmp.Or(kind, "an object") + " " + root.at("metadata.name").or(""))
+		c.others = append(c.others, root)
 	case c.machine != nil:
 		cmp.Or(root.at("kind"), root).refuse("a second machine: give each one's manifest to a call of its own")
 	default:
@@ -87,13 +76,15 @@ func (c *converter) sort(root *node) {
 	}
 }
 
-// find is one of the other objects; nil if it is not given.
+// find is one of the other objects, or a DataVolume that the machine has a template of; nil if it is not given.
 func (c *converter) find(kind, name string) *node {
-	for _, o := range c.others {
-		isHere := o.root.at("metadata.namespace").or(c.namespace) == c.namespace || strings.HasPrefix(kind, "VirtualMachineCluster")
-		if strings.EqualFold(o.kind, kind) && o.name == name && (isHere || kind == "DataVolume") {
-			o.isUsed = true
-			return o.root
+	hasNoNamespace := kind == "DataVolume" || strings.HasPrefix(kind, "VirtualMachineCluster")
+	for _, o := range append(slices.Clone(c.others), c.machine.each("spec.dataVolumeTemplates")...) {
+		isKind := strings.EqualFold(o.at("kind").or(""), kind) || o.parent != nil && kind == "DataVolume"
+		isHere := hasNoNamespace || o.at("metadata.namespace").or(c.namespace) == c.namespace
+		if isKind && isHere && o.at("metadata.name").or("") == name {
+			o.read = true
+			return o
 		}
 	}
 	return nil
@@ -108,6 +99,11 @@ var recorded = []string{
 // begin finds the machine's spec, and what that refers to.
 func (c *converter) begin() {
 	root := c.machine
+	if root == nil {
+		other := cmp.Or(c.others[0].at("kind"), c.others[0])
+		other.refuse("%.60q is no machine: that is a %s or %s", other.text, machines[0], machines[1])
+		return
+	}
 	root.skip(recorded...)
 	c.namespace = root.at("metadata.namespace").or("default")
 	c.to = c.result.below("machine")
@@ -124,8 +120,11 @@ func (c *converter) begin() {
 		c.spec = template.at("spec")
 		c.instance, c.preference = c.reference("instancetype"), c.reference("preference")
 	}
+	for _, template := range root.each("spec.dataVolumeTemplates") {
+		template.skip(recorded...)
+	}
 	if c.isPart() {
-		c.spec = &node{fields: map[string]*node{"domain": {fields: map[string]*node{"devices": root}}}}
+		c.spec = &node{parent: root, fields: map[string]*node{"domain": {parent: root, fields: map[string]*node{"devices": root}}}}
 	}
 	c.domain = c.spec.at("domain")
 	if c.domain == nil {
@@ -145,28 +144,31 @@ func (c *converter) isPart() bool { return c.machine.at("spec") == nil && c.mach
 func (c *converter) reference(field string) *node {
 	from := c.machine.at("spec." + field)
 	from.at("revisionName").leave("the manifest that is given counts")
-	if infer := from.at("inferFromVolume"); infer != nil && from.at("name") == nil {
+	name, kind := from.at("name"), from.at("kind").or("VirtualMachineCluster"+field)
+	if infer := from.at("inferFromVolume"); infer != nil && name == nil {
 		infer.refuse("what the volume says is in the cluster: write the name")
 	}
-	name, kind := from.at("name").word(), from.at("kind").or("VirtualMachineCluster"+field)
 	if name == nil {
 		return nil
 	}
-	found := c.find(kind, *name)
+	found := c.find(kind, name.or(""))
 	if found == nil {
-		from.at("name").refuse("the %s %.60q has a part of the machine: give its manifest as a further argument", kind, *name)
+		name.refuse("the %s %.60q has a part of the machine: give its manifest as a further argument", kind, name.text)
 	}
 	return found.at("spec")
 }
 
-// convert reads all of the machine's manifest.
-func (c *converter) convert() {
+// meaningful are annotations that change the machine: Ignition's configuration, and programs that rewrite libvirt's XML.
+var meaningful = []string{"kubevirt.io/ignitiondata", "hooks.kubevirt.io/hookSidecars"}
+
+// read reads all of the machine's manifest.
+func (c *converter) read() {
 	if security := c.first(c.domain, "launchSecurity|instancetype.launchSecurity"); security != nil {
 		security.refuse("the guest's memory would not be encrypted: remove it, and see domain_xml")
 	}
-	for _, at := range []*node{c.machine.at("metadata.annotations"), c.machine.at("spec.template.metadata.annotations")} {
-		for _, name := range at.keys() {
-			if slices.Contains(meaningful, name) {
+	for _, of := range []string{"metadata.annotations", "spec.template.metadata.annotations"} {
+		for _, name := range meaningful {
+			if at := c.machine.at(of); at != nil && at.fields[name] != nil {
 				at.fields[name].refuse("it changes the machine: remove it, and write here what it does")
 			}
 		}
@@ -180,29 +182,24 @@ func (c *converter) convert() {
 	c.clock()
 	c.features()
 	c.devices()
-	c.templates()
 	c.readDisks()
 	c.interfaces()
 	c.bootOrder()
 	c.result["unsupported"] = c.left()
 }
 
-// meaningful are annotations that change the machine: Ignition's configuration, and programs that rewrite libvirt's XML.
-var meaningful = []string{"kubevirt.io/ignitiondata", "hooks.kubevirt.io/hookSidecars"}
-
 // left is what no value has, of all manifests.
 func (c *converter) left() []values {
 	c.preference.skip(yielding...)
 	left := append([]values{}, c.machine.unread()...)
 	for _, o := range c.others {
-		switch {
-		case o.isUsed && !o.isTemplate:
-			o.root.skip(recorded...)
-			o.root.skip("metadata")
-			left = append(left, o.root.unread()...)
-		case !o.isTemplate:
-			left = append(left, values{"path": o.root.path, "reason": "it is no part of the machine: apply it to the cluster"})
+		if !o.read {
+			left = append(left, values{"path": o.name, "reason": "it is no part of the machine: apply it to the cluster"})
+			continue
 		}
+		o.skip(recorded...)
+		o.skip("metadata")
+		left = append(left, o.unread()...)
 	}
 	return left
 }
@@ -217,33 +214,28 @@ func (c *converter) running() {
 		at.refuse("it excludes running")
 	}
 	at.one("Always", "Halted", "Manual", "RerunOnFailure", "Once")
+	c.to["running"] = at.text != "Halted" && at.text != "Manual"
 	switch at.text {
 	case "Manual":
 		at.leave("the machine is off until the attribute running says otherwise")
 	case "RerunOnFailure", "Once":
 		at.leave("an apply starts a machine that is off, also one whose guest has shut down")
-		fallthrough
-	case "Always":
-		c.to["running"] = true
-		return
 	}
-	c.to["running"] = false
 }
 
 // bootOrder refuses a place that two devices have.
 func (c *converter) bootOrder() {
-	first := map[string]string{}
+	first := map[int64]*node{}
 	for _, device := range append(c.domain.each("devices.disks"), c.domain.each("devices.interfaces")...) {
 		order := device.at("bootOrder")
-		if order == nil {
-			continue
-		}
 		switch n := order.number(); {
-		case n != nil && *n == 0:
+		case n == nil:
+		case *n == 0:
 			order.refuse("it counts from 1")
-		case first[order.text] != "":
-			order.refuse("it is that of %s, too", first[order.text])
+		case first[*n] != nil:
+			order.refuse("it is that of %s, too", first[*n].path())
+		default:
+			first[*n] = device
 		}
-		first[order.text] = device.path
 	}
 }

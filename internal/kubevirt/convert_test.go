@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -95,6 +96,20 @@ func TestConvert_Refuses(t *testing.T) {
 				t.Errorf("%d characters: %v", len(err.Error()), err)
 			}
 		})
+	}
+}
+
+// A short text may refer to itself, or to more than a computer has memory for.
+func TestConvert_RefusesAliases(t *testing.T) {
+	bomb := "a: &a [x]\n"
+	for name := 'b'; name <= 'z'; name++ {
+		of := fmt.Sprintf("*%c", name-1)
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", name, name, strings.Join([]string{of, of, of, of, of, of}, ", "))
+	}
+	for text, want := range map[string]string{"spec: &spec\n  again: *spec\n": "contains itself", bomb: "excessive aliasing"} {
+		if _, err := Convert(Manifest{text, true}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %s, got %v", want, err)
+		}
 	}
 }
 

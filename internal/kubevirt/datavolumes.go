@@ -5,14 +5,6 @@ import (
 	"strings"
 )
 
-// templates notes the DataVolumes that the machine has templates of.
-func (c *converter) templates() {
-	for _, template := range c.machine.each("spec.dataVolumeTemplates") {
-		template.skip(recorded...)
-		c.others = append(c.others, &other{kind: "DataVolume", name: template.at("metadata.name").or(""), root: template, isTemplate: true})
-	}
-}
-
 // dataVolume is what fills a claim, if the DataVolume of its name is given.
 func (r *diskReader) dataVolume(from *node, name string, volume values) values {
 	binding := r.result.below("bindings").below(name)
@@ -64,17 +56,18 @@ func (r *diskReader) asked(spec *node) values {
 func (r *diskReader) content(spec *node, name string, namespace any) values {
 	spec.at("contentType").one("kubevirt")
 	source := spec.at("source")
+	kinds := source.keys()
 	switch ref := spec.at("sourceRef"); {
 	case ref != nil:
 		ref.refuse("what it refers to is in the cluster: write the source of that here")
 		return nil
-	case source == nil || len(source.names) == 0:
+	case len(kinds) == 0:
 		cmp.Or(source, spec).refuse("it has no source")
 		return nil
-	case len(source.names) > 1:
-		source.fields[source.names[1]].refuse("it excludes %s", source.names[0])
+	case len(kinds) > 1:
+		source.fields[kinds[1]].refuse("it excludes %s", kinds[0])
 	}
-	kind := source.names[0]
+	kind := kinds[0]
 	from := source.set(kind)
 	url := from.at("url").or("")
 	switch {

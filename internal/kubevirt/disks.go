@@ -53,7 +53,7 @@ func (c *converter) readDisks() {
 	}
 	for _, volume := range volumes {
 		if name := volume.at("name"); name != nil && !r.used[name.text] {
-			r.disk(&node{path: volume.path, line: volume.line, problems: volume.problems, fields: map[string]*node{"name": name}})
+			r.disk(&node{parent: volume.parent, name: volume.name, line: volume.line, fields: map[string]*node{"name": name}})
 		}
 	}
 }

@@ -3,6 +3,7 @@ package kubevirt
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,42 +12,56 @@ import (
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
-// node is a field of a manifest, which knows whether anything has read it: what nothing has read is not carried over, and is said. All
-// methods take nil for a field that is absent.
+// node is a field of a manifest, which knows whether anything has read it: what nothing has read is not carried over, and is said. A field
+// that is absent or null is nil, which all methods take.
 type node struct {
-	path string
-	// line counts from 1; 0 in a manifest that is no text.
+	// parent is nil for an object as a whole, whose name stands before the paths of its fields; none does for the machine's.
+	parent *node
+	name   string
+	of     *manifest
+	// line counts from 1.
 	line int
-	// problems are those of all manifests.
-	problems *[]error
-	// One of them: the fields by their names in order, the items, or a text.
+	// One of them: the fields by their names, the items, or a text.
 	fields map[string]*node
-	names  []string
 	items  []*node
 	text   string
-	// isText tells a text from a number, a boolean or null, which is no value at all.
-	isText, isNull bool
 
 	read bool
 	// reason is why the field is not carried over, although it was read.
 	reason string
 }
 
-// refuse is an error of the field, which says where, as the user's editor counts lines.
-func (n *node) refuse(format string, args ...any) {
-	where := n.path
-	if n.line > 0 {
-		where = fmt.Sprintf("line %d: %s", n.line, n.path)
-	}
-	*n.problems = append(*n.problems, fmt.Errorf("%s: "+format, append([]any{where}, args...)...))
+// manifest is what the fields of an object have in common.
+type manifest struct {
+	isWritten bool
+	problems  *[]error
 }
 
-// label puts the name of a manifest before the paths of its fields.
-func (n *node) label(name string) {
-	n.path = strings.TrimSuffix(name+": "+n.path, ": ")
-	for _, below := range n.below() {
-		below.label(name)
+// path is where the field is in its object.
+func (n *node) path() string {
+	if n.parent == nil {
+		return n.name
 	}
+	switch above := n.parent.path(); {
+	case above == "" || strings.HasPrefix(n.name, "["):
+		return above + n.name
+	case n.parent.parent == nil:
+		return above + ": " + n.name
+	default:
+		return above + "." + n.name
+	}
+}
+
+// refuse is an error of the field, which says where, as the user's editor counts lines.
+func (n *node) refuse(format string, args ...any) {
+	object, where := n, n.path()
+	for object.parent != nil {
+		object = object.parent
+	}
+	if object.of.isWritten {
+		where = fmt.Sprintf("line %d: %s", n.line, where)
+	}
+	*object.of.problems = append(*object.of.problems, fmt.Errorf("%s: "+format, append([]any{where}, args...)...))
 }
 
 // leave has the field be said as not carried over.
@@ -56,16 +71,12 @@ func (n *node) leave(reason string) {
 	}
 }
 
-// at is a field below, nil if that is absent or null.
+// at is a field below.
 func (n *node) at(path string) *node {
 	for name := range strings.SplitSeq(path, ".") {
-		if n == nil {
-			return nil
+		if n != nil {
+			n = n.fields[name]
 		}
-		n = n.fields[name]
-	}
-	if n == nil || n.isNull {
-		return nil
 	}
 	return n
 }
@@ -79,7 +90,7 @@ func (n *node) set(path string) *node {
 	return found
 }
 
-// skip takes a field as a whole: it is carried over, or has no meaning here.
+// skip takes fields as a whole, or all: they are carried over, or have no meaning here.
 func (n *node) skip(paths ...string) {
 	for _, path := range paths {
 		n.at(path).skip()
@@ -92,23 +103,27 @@ func (n *node) skip(paths ...string) {
 	}
 }
 
-// below are the fields or items.
-func (n *node) below() (all []*node) {
-	if n == nil {
-		return nil
-	}
-	for _, name := range n.names {
-		all = append(all, n.fields[name])
-	}
-	return append(all, n.items...)
-}
-
-// keys are the names of the fields.
+// keys are the names of the fields, in the order of the manifest.
 func (n *node) keys() []string {
 	if n == nil {
 		return nil
 	}
-	return n.names
+	return slices.SortedFunc(maps.Keys(n.fields), func(a, b string) int {
+		return cmp.Or(cmp.Compare(n.fields[a].line, n.fields[b].line), cmp.Compare(a, b))
+	})
+}
+
+// below are the fields or items.
+func (n *node) below() (all []*node) {
+	for _, name := range n.keys() {
+		all = append(all, n.fields[name])
+	}
+	for _, item := range n.items {
+		if item != nil {
+			all = append(all, item)
+		}
+	}
+	return all
 }
 
 // each are the items of a list.
@@ -119,8 +134,9 @@ func (n *node) each(path string) []*node {
 	}
 	if list.fields != nil || list.text != "" {
 		list.refuse("it is no list")
+		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(list.items), func(i *node) bool { return i.isNull })
+	return list.below()
 }
 
 // word is a text, nil if it is absent or empty.
@@ -159,9 +175,9 @@ func (n *node) flag() *bool {
 	case "true", "yes", "on":
 		return new(true)
 	case "false", "no", "off":
-		return new(false)
+	default:
+		n.refuse("%.40q is neither true nor false", *text)
 	}
-	n.refuse("%.40q is neither true nor false", *text)
 	return new(false)
 }
 
@@ -208,20 +224,20 @@ func (n *node) size() *string {
 
 // unread are the fields that nothing has read, as high as possible: one below which none was read stands for all of them.
 func (n *node) unread() (all []values) {
-	if n.reason != "" {
-		all = []values{{"path": n.path, "reason": n.reason}}
-		if !slices.ContainsFunc(n.below(), (*node).touched) {
+	path, below := n.path(), n.below()
+	switch {
+	case n.reason != "":
+		all = []values{{"path": path, "reason": n.reason}}
+		if !slices.ContainsFunc(below, (*node).touched) {
 			return all
 		}
-	}
-	if n.isNull || n.fields != nil && len(n.names) == 0 && (n.read || neutral.MatchString(n.path)) {
+	case n.fields != nil && len(below) == 0 && (n.read || neutral.MatchString(path)):
 		return nil
+	case !n.touched() && len(below) != 1:
+		return []values{{"path": path, "reason": reason(path)}}
 	}
-	if !n.touched() && len(n.below()) != 1 {
-		return []values{{"path": n.path, "reason": reason(n.path)}}
-	}
-	for _, below := range n.below() {
-		all = append(all, below.unread()...)
+	for _, field := range below {
+		all = append(all, field.unread()...)
 	}
 	return all
 }

@@ -58,7 +58,7 @@ func (r *diskReader) source(from *node, name, device string) (volume values, isE
 func (r *diskReader) volume(from *node, name, device string) (volume values, isEphemeral bool) {
 	var found *node
 	var kind string
-	for _, of := range from.names {
+	for _, of := range from.keys() {
 		source := from.at(of)
 		switch {
 		case of == "name" || source == nil:
@@ -196,7 +196,7 @@ func (r *diskReader) data(from *node, plain, encoded, secret string) (text *stri
 	for i, n := range all {
 		for _, other := range all[:i] {
 			if n != nil && other != nil {
-				n.refuse("it excludes %s", other.path)
+				n.refuse("it excludes %s", other.path())
 			}
 		}
 	}
@@ -269,7 +269,7 @@ func (r *diskReader) key(ref values, name string) string {
 
 // files are the keys of a ConfigMap or Secret, which must be given, because a disk here names each.
 func (r *diskReader) files(from *node, name, _ string) (values, bool) {
-	return r.keys(from, name, from.at("volumeLabel").or("cfgdata"), strings.HasSuffix(from.path, "secret"))
+	return r.keys(from, name, from.at("volumeLabel").or("cfgdata"), from.name == "secret")
 }
 
 // sysprep are the answers of a Windows setup.
