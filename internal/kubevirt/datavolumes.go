@@ -37,8 +37,8 @@ func (r *diskReader) dataVolume(from *node, name string, volume values) values {
 // asked is the spec of the claim that a DataVolume asks for.
 func (r *diskReader) asked(spec *node) values {
 	of, to, modes := cmp.Or(spec.at("storage"), spec.at("pvc")), values{}, []string{}
-	r.carry(of, to, row{"volumeMode", "volumeMode", "Block Filesystem"}, row{"storageClassName", "storageClassName", "word"},
-		row{"resources.requests.storage", "resources/requests/storage", "size"})
+	r.carry(of, to, row{"volumeMode", "volumeMode", oneOf("Block", "Filesystem")}, row{"storageClassName", "storageClassName", word},
+		row{"resources.requests.storage", "resources/requests/storage", size})
 	if to["resources"] == nil {
 		cmp.Or(of, spec).refuse("it asks for no storage: resources.requests.storage is missing")
 	}
@@ -138,6 +138,6 @@ func (r *diskReader) copied(from *node, name string) (values, bool) {
 	}
 	r.result.below("bindings").below(name)["access_mode"] = "read-shared"
 	r.result.below("disks")[name] = values{"copy_mode": *mode, "source": values{"volume": volume}}
-	r.carry(from, r.result.below("disks").below(name), row{"copy.usage-type|usage-type", "usage_type", "word"})
+	r.carry(from, r.result.below("disks").below(name), row{"copy.usage-type|usage-type", "usage_type", word})
 	return values{"disk": name}, false
 }

@@ -2,174 +2,138 @@ package kubevirt
 
 import (
 	"cmp"
-	"encoding/xml"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// element is one of libvirt's XML, with attributes as pairs of names and values.
-func element(name, within string, attributes ...string) string {
-	text := "<" + name
-	for i := 0; i+1 < len(attributes); i += 2 {
-		text += fmt.Sprintf(` %s="%s"`, attributes[i], escaped(attributes[i+1]))
-	}
-	if within == "" {
-		return text + "/>\n"
-	}
-	return fmt.Sprintf("%s>%s</%s>\n", text, within, name)
-}
-
-// escaped is a text in XML.
-func escaped(text string) string {
-	var to strings.Builder
-	_ = xml.EscapeText(&to, []byte(text)) // a Builder takes all
-	return to.String()
-}
-
 // hyperv are the enlightenments of Windows that are on or off, which libvirt calls the same.
 const hyperv = "relaxed vapic vpindex runtime synic reset frequencies reenlightenment tlbflush ipi evmcs"
 
-// features are elements of the domain, which have no attribute.
+// features are those of the emulated computer that have no attribute.
 func (c *converter) features() {
-	feature := func(own, preferred string) *node {
-		return c.first(c.domain, "features."+own+"|preference.features."+preferred)
-	}
-	for _, n := range []*node{feature("acpi", "preferredAcpi"), feature("apic", "preferredApic")} {
-		if n.isOff() { // each machine has both
+	for _, of := range []string{"features.acpi|preference.features.preferredAcpi", "features.apic|preference.features.preferredApic"} {
+		if n := c.first(c.domain, of); n.isOff() { // each machine has both
 			cmp.Or(n.at("enabled"), n).refuse("a machine without it could not be shut down")
 		}
 	}
 	firmware, _ := c.to["firmware"].(values)
-	if smm := feature("smm", "preferredSmm"); smm.isOff() && firmware["secure_boot"] == true {
+	if smm := c.first(c.domain, "features.smm|preference.features.preferredSmm"); smm.isOff() && firmware["secure_boot"] == true {
 		cmp.Or(smm.at("enabled"), smm).refuse("secure boot needs it")
 	}
-	text := enlightenments(c.domain.set("features.hyperv"), c.preference.set("features.preferredHyperv"))
-	if hidden := feature("kvm.hidden", "preferredKvm.hidden"); hidden != nil {
-		text += element("kvm", element("hidden", "", "state", hidden.state()))
+	all := values{}
+	c.carry(c.domain, all,
+		row{"features.kvm.hidden|preference.features.preferredKvm.hidden", "features/kvm/hidden/state", state},
+		row{"features.pvspinlock|preference.features.preferredPvspinlock", "features/pvspinlock/state", state})
+	if own, preferred := c.domain.set("features.hyperv"), c.preference.set("features.preferredHyperv"); cmp.Or(own, preferred) != nil {
+		c.enlightenments(all.below("features").below("hyperv"))
 	}
-	if spin := feature("pvspinlock", "preferredPvspinlock"); spin != nil {
-		text += element("pvspinlock", "", "state", spin.state())
-	}
-	if text != "" {
-		text = element("features", text)
-	}
-	if text += c.identity(); text != "" {
+	c.identity(all)
+	if _, text := all.xml(); text != "" {
 		c.to["domain_xml"] = text
 	}
 }
 
 // enlightenments are those of Windows, of the machine or of its preference, one by one.
-func enlightenments(n, preferred *node) (text string) {
-	if n == nil && preferred == nil {
-		return ""
+func (c *converter) enlightenments(to values) {
+	to["mode"] = "custom"
+	carry := func(name, element string, as func(*node) any) {
+		c.carry(c.domain, to, row{fmt.Sprintf("features.hyperv.%s|preference.features.preferredHyperv.%[1]s", name), element, as})
 	}
-	pick := func(name string) *node {
-		own, other := n.at(name), preferred.at(name)
-		if own != nil {
-			other.skip()
+	for name := range strings.FieldsSeq(hyperv) {
+		carry(name, name+"/state", state)
+	}
+	carry("spinlocks", "spinlocks", func(n *node) any {
+		return values{"state": n.state(), "retries": n.at("spinlocks").or("4096")}
+	})
+	carry("synictimer", "stimer", func(n *node) any {
+		timer := values{"state": n.state()}
+		if direct := n.at("direct"); direct != nil {
+			timer.put("direct/state", direct.state())
 		}
-		return cmp.Or(own, other)
-	}
-	for _, name := range strings.Fields(hyperv) {
-		if on := pick(name); on != nil {
-			text += element(name, "", "state", on.state())
+		return timer
+	})
+	carry("vendorid", "vendor_id", func(n *node) any {
+		if name := n.at("vendorid").word(); name != nil {
+			return values{"state": "on", "value": *name}
 		}
-	}
-	if spin := pick("spinlocks"); spin != nil {
-		text += element("spinlocks", "", "state", spin.state(), "retries", spin.at("spinlocks").or("4096"))
-	}
-	if timer := pick("synictimer"); timer != nil {
-		direct := ""
-		if d := timer.at("direct"); d != nil {
-			direct = element("direct", "", "state", d.state())
-		}
-		text += element("stimer", direct, "state", timer.state())
-	}
-	if vendor := pick("vendorid").at("vendorid").word(); vendor != nil {
-		text += element("vendor_id", "", "state", "on", "value", *vendor)
-	}
-	return element("hyperv", text, "mode", "custom")
+		return nil
+	})
 }
 
 // identity is what the guest reads of its computer: serial number, and the chassis' label.
-func (c *converter) identity() string {
-	all := ""
+func (c *converter) identity(to values) {
 	for _, of := range [][]string{
 		{"system", "firmware", "serial"}, {"chassis", "chassis", "manufacturer", "version", "serial", "asset", "sku"},
 	} {
-		entries := ""
+		var entries []values
 		for _, name := range of[2:] {
 			if text := c.domain.at(of[1] + "." + name).word(); text != nil {
-				entries += element("entry", escaped(*text), "name", name)
+				entries = append(entries, values{"name": name, "": *text})
 			}
 		}
-		if entries != "" {
-			all += element(of[0], entries)
+		if entries != nil {
+			to.put("sysinfo/type", "smbios")
+			to.put("sysinfo/"+of[0]+"/entry", entries)
+			to.put("os/smbios/mode", "sysinfo")
 		}
 	}
-	if all == "" {
-		return ""
-	}
-	return element("sysinfo", all, "type", "smbios") + element("os", element("smbios", "", "mode", "sysinfo"))
 }
 
 // devices are those that are neither disks nor interfaces.
 func (c *converter) devices() {
-	d := c.domain.at("devices")
+	d, all := c.domain.at("devices"), values{}
 	if !d.at("autoattachSerialConsole").isOff() {
 		c.to["serial"] = values{}
 	}
-	text := c.inputs(d)
+	all["input"] = c.inputs(d)
 	if sound := c.first(c.domain, "devices.sound|preference.devices.preferredSoundModel"); sound != nil {
 		sound.skip("name")
-		text += element("sound", "", "model", cmp.Or(sound.text, sound.at("model").or("ich9")))
+		all.put("sound/model", cmp.Or(sound.text, sound.at("model").or("ich9")))
 		sound.read = true
 	}
-	for _, panics := range d.each("panicDevices") {
-		text += element("panic", "", "model", panics.at("model").or("isa"))
-		panics.read = true
+	var panics []values
+	for _, from := range d.each("panicDevices") {
+		from.read = true
+		panics = append(panics, values{"model": from.at("model").or("isa")})
 	}
+	all["panic"] = panics
 	if c.first(c.domain, "devices.autoattachMemBalloon|preference.devices.preferredAutoattachMemBalloon").isOff() {
-		text += element("memballoon", "", "model", "none")
+		all.put("memballoon/model", "none")
 	}
 	if d.at("autoattachVSOCK").isOn() {
-		text += element("vsock", element("cid", "", "auto", "yes"), "model", "virtio")
+		all["vsock"] = values{"model": "virtio", "cid": values{"auto": "yes"}}
 	}
-	if text != "" {
+	if _, text := all.xml(); text != "" {
 		c.to["devices_xml"] = text
 	}
-	for _, from := range []*node{d, c.instance} {
-		for _, device := range append(from.each("gpus"), from.each("hostDevices")...) {
-			name, all := device.at("name").or(""), c.to.below("host_devices")
-			if name == "" || device.at("deviceName") == nil || all[name] != nil {
-				device.refuse("it has no name or deviceName, or the name of another device")
-			}
-			all[name] = device.at("deviceName").or("")
+	for _, device := range slices.Concat(d.each("gpus"), d.each("hostDevices"), c.instance.each("gpus"), c.instance.each("hostDevices")) {
+		name, all := device.at("name").or(""), c.to.below("host_devices")
+		if name == "" || device.at("deviceName") == nil || all[name] != nil {
+			device.refuse("it has no name or deviceName, or the name of another device")
 		}
+		all[name] = device.at("deviceName").or("")
 	}
-	for _, probe := range []string{"livenessProbe", "readinessProbe"} {
-		if c.spec.set(probe+".guestAgentPing") != nil {
-			c.to["guest_agent"] = true
-			if probe == "readinessProbe" {
-				c.to.put("wait_for/agent", true)
-			}
-		}
+	ready := c.spec.set("readinessProbe.guestAgentPing")
+	if cmp.Or(ready, c.spec.set("livenessProbe.guestAgentPing")) != nil {
+		c.to["guest_agent"] = true
+	}
+	if ready != nil {
+		c.to.put("wait_for/agent", true)
 	}
 }
 
 // inputs are pointers and the like.
-func (c *converter) inputs(d *node) (text string) {
+func (c *converter) inputs(d *node) (all []values) {
 	for _, input := range d.each("inputs") {
 		input.skip("name")
-		text += element("input", "", "type", input.at("type").or("tablet"), "bus", input.at("bus").or("usb"))
+		all = append(all, values{"type": input.at("type").or("tablet"), "bus": input.at("bus").or("usb")})
 	}
 	attached := c.first(c.domain, "devices.autoattachInputDevice|preference.devices.preferredAutoattachInputDevice").isOn()
-	if attached && text == "" {
-		of := c.preference.at("devices")
-		text = element("input", "", "type", of.at("preferredInputType").or("tablet"), "bus", of.at("preferredInputBus").or("usb"))
+	if of := c.preference.at("devices"); attached && all == nil {
+		return []values{{"type": of.at("preferredInputType").or("tablet"), "bus": of.at("preferredInputBus").or("usb")}}
 	}
-	return text
+	return all
 }
 
 // multiQueue is one queue for each processor, if the devices of the guest have several.
@@ -213,8 +177,8 @@ func (c *converter) interfaces() {
 
 // card is the emulated device. Only those of virtio have several queues.
 func (c *converter) card(from *node, to values, queues any) {
-	c.carry(from, to, row{"model|preference.devices.preferredInterfaceModel", "model", "word"})
-	if model, is := to["model"].(*string); !is || strings.HasPrefix(*model, "virtio") {
+	c.carry(from, to, row{"model|preference.devices.preferredInterfaceModel", "model", word})
+	if model, is := to["model"].(string); !is || strings.HasPrefix(model, "virtio") {
 		to.put("queues", queues)
 	}
 }
@@ -222,7 +186,7 @@ func (c *converter) card(from *node, to values, queues any) {
 // networkInterface is an interface of a network. Which of the host's networks stands for the cluster's is not in a manifest.
 func (c *converter) networkInterface(from, network *node, queues any, to values) {
 	c.carry(from, to,
-		row{"bootOrder", "boot_order", "number"}, row{"state", "link", "up down"}, row{"binding.name", "binding", "word"})
+		row{"bootOrder", "boot_order", number}, row{"state", "link", oneOf("up", "down")}, row{"binding.name", "binding", word})
 	c.card(from, to, queues)
 	if mac := from.at("macAddress").word(); mac != nil {
 		to["mac"] = strings.ReplaceAll(*mac, "-", ":")

@@ -10,14 +10,14 @@ var prefixes = map[string]string{"virtio": "vd", "sata": "sd", "scsi": "sd", "us
 
 // ofDisk are fields of a disk that become attributes as they are.
 var ofDisk = []row{
-	{"bootOrder", "boot_order", "number"},
-	{"serial", "serial", "word"},
-	{"cache|preference.devices.preferredDiskCache", "cache", "word"},
-	{"io|preference.devices.preferredDiskIO", "io", "threads native default"},
-	{"errorPolicy", "error_policy", "word"},
-	{"blockSize.custom.logical", "logical_block_size", "number"},
-	{"blockSize.custom.physical", "physical_block_size", "number"},
-	{"rotationRate", "rotation_rate", "number"},
+	{"bootOrder", "boot_order", number},
+	{"serial", "serial", word},
+	{"cache|preference.devices.preferredDiskCache", "cache", word},
+	{"io|preference.devices.preferredDiskIO", "io", oneOf("threads", "native", "default")},
+	{"errorPolicy", "error_policy", word},
+	{"blockSize.custom.logical", "logical_block_size", number},
+	{"blockSize.custom.physical", "physical_block_size", number},
+	{"rotationRate", "rotation_rate", number},
 }
 
 // diskReader reads the disks of a machine, in the order of the manifest, which is that of their names in the guest.

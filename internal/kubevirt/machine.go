@@ -12,23 +12,23 @@ import (
 // ofObject are fields of the object, and ofDomain of the domain in it, that become attributes of the machine as they are.
 var (
 	ofObject = []row{
-		{"metadata.name", "name", "word"},
-		{"metadata.generateName", "name_prefix", "word"},
-		{"metadata.namespace", "namespace", "word"},
-		{"spec.running", "running", "flag"},
+		{"metadata.name", "name", word},
+		{"metadata.generateName", "name_prefix", word},
+		{"metadata.namespace", "namespace", word},
+		{"spec.running", "running", boolean},
 	}
 	ofDomain = []row{
-		{"machine.type|preference.machine.preferredMachineType", "machine/type", "word"},
-		{"memory.maxGuest|instancetype.memory.maxGuest", "max_memory", "size"},
-		{"memory.hugepages|instancetype.memory.hugepages", "memory_backing", "{}"},
-		{"memory.hugepages.pageSize|instancetype.memory.hugepages.pageSize", "memory_backing/huge_page_size", "size"},
-		{"devices.tpm|preference.devices.preferredTPM", "tpm", "{}"},
-		{"devices.rng|preference.devices.preferredRng", "rng", "{}"},
-		{"devices.watchdog.i6300esb", "watchdog/model", "=i6300esb"},
-		{"devices.watchdog.i6300esb.action", "watchdog/action", "word"},
-		{"devices.autoattachGraphicsDevice|preference.devices.preferredAutoattachGraphicsDevice", "graphics/type", "=vnc"},
-		{"devices.video.type|preference.devices.preferredVideoType", "video/model", "word"},
-		{"firmware.bootloader.bios", "firmware/type", "=bios"},
+		{"machine.type|preference.machine.preferredMachineType", "machine/type", word},
+		{"memory.maxGuest|instancetype.memory.maxGuest", "max_memory", size},
+		{"memory.hugepages|instancetype.memory.hugepages", "memory_backing", present},
+		{"memory.hugepages.pageSize|instancetype.memory.hugepages.pageSize", "memory_backing/huge_page_size", size},
+		{"devices.tpm|preference.devices.preferredTPM", "tpm", present},
+		{"devices.rng|preference.devices.preferredRng", "rng", present},
+		{"devices.watchdog.i6300esb", "watchdog/model", always("i6300esb")},
+		{"devices.watchdog.i6300esb.action", "watchdog/action", word},
+		{"devices.autoattachGraphicsDevice|preference.devices.preferredAutoattachGraphicsDevice", "graphics/type", always("vnc")},
+		{"devices.video.type|preference.devices.preferredVideoType", "video/model", word},
+		{"firmware.bootloader.bios", "firmware/type", always("bios")},
 	}
 )
 
@@ -181,7 +181,7 @@ func (c *converter) memory() {
 		guest.refuse("the memory is that of the instance type")
 	}
 	c.carry(c.domain, c.to,
-		row{"memory.guest|instancetype.memory.guest|resources.requests.memory|resources.limits.memory", "memory", "size"})
+		row{"memory.guest|instancetype.memory.guest|resources.requests.memory|resources.limits.memory", "memory", size})
 	if c.to["memory_backing"] != nil {
 		c.to.put("memory_backing/huge_pages", true)
 	}

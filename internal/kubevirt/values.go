@@ -2,7 +2,11 @@ package kubevirt
 
 import (
 	_ "embed"
+	"encoding/xml"
+	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -15,15 +19,19 @@ type values map[string]any
 //go:embed shape.json
 var Shape string
 
-// put sets an attribute below, by a path of this package's own. Nothing becomes of nil.
+// put sets an attribute below, by a path of this package's own. Nothing becomes of nil, and of a pointer what it points to.
 func (v values) put(path string, value any) {
-	if of := reflect.ValueOf(value); !of.IsValid() || of.Kind() == reflect.Pointer && of.IsNil() {
-		return
+	of := reflect.ValueOf(value)
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
 	}
-	if name, rest, is := strings.Cut(path, "/"); is {
+	name, rest, isBelow := strings.Cut(path, "/")
+	switch {
+	case !of.IsValid():
+	case isBelow:
 		v.below(name).put(rest, value)
-	} else {
-		v[path] = value
+	default:
+		v[path] = of.Interface()
 	}
 }
 
@@ -35,33 +43,72 @@ func (v values) below(name string) values {
 	return v[name].(values)
 }
 
+// xml are the values as libvirt has them: texts are attributes, but for that without a name, and the others are elements in them.
+func (v values) xml() (attributes, inside string) {
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		elements, _ := v[name].([]values)
+		switch is := v[name].(type) {
+		case values:
+			elements = []values{is}
+		case string:
+			var text strings.Builder
+			_ = xml.EscapeText(&text, []byte(is)) // a Builder takes all
+			if name == "" {
+				inside += text.String()
+			} else {
+				attributes += fmt.Sprintf(` %s="%s"`, name, &text)
+			}
+		}
+		for _, element := range elements {
+			if has, within := element.xml(); within == "" {
+				inside += "<" + name + has + "/>\n"
+			} else {
+				inside += "<" + name + has + ">" + within + "</" + name + ">\n"
+			}
+		}
+	}
+	return attributes, inside
+}
+
 // row is how a field is carried over: the first of some paths that is there, from below a field, the preference or the instance type,
-// becomes an attribute. as is the kind of value: word, flag, number, size, {} for an element that is there unless it is disabled, or = with
-// what stands for it, unless it is off; any other one is the list of its words.
-type row struct{ from, to, as string }
+// becomes an attribute.
+type row struct {
+	from, to string
+	as       func(*node) any
+}
+
+func word(n *node) any    { return n.word() }
+func boolean(n *node) any { return n.flag() }
+func number(n *node) any  { return n.number() }
+func size(n *node) any    { return n.size() }
+func state(n *node) any   { return n.state() }
+
+// present is an element that is there unless it is disabled.
+func present(n *node) any {
+	if n.isOff() {
+		return nil
+	}
+	return values{}
+}
+
+// oneOf is one of some words.
+func oneOf(words ...string) func(*node) any { return func(n *node) any { return n.one(words...) } }
+
+// always is a text of ours, unless the field is off.
+func always(text string) func(*node) any {
+	return func(n *node) any {
+		if n.isOff() {
+			return nil
+		}
+		return text
+	}
+}
 
 // carry carries fields over.
 func (c *converter) carry(base *node, to values, rows ...row) {
 	for _, r := range rows {
-		n := c.first(base, r.from)
-		switch text, isConstant := strings.CutPrefix(r.as, "="); {
-		case n == nil:
-		case isConstant && n.state() == "on":
-			to.put(r.to, text)
-		case isConstant:
-		case r.as == "{}" && n.state() == "on":
-			to.put(r.to, values{})
-		case r.as == "{}":
-		case r.as == "word":
-			to.put(r.to, n.word())
-		case r.as == "flag":
-			to.put(r.to, n.flag())
-		case r.as == "number":
-			to.put(r.to, n.number())
-		case r.as == "size":
-			to.put(r.to, n.size())
-		default:
-			to.put(r.to, n.one(strings.Fields(r.as)...))
+		if n := c.first(base, r.from); n != nil {
+			to.put(r.to, r.as(n))
 		}
 	}
 }
@@ -75,8 +122,7 @@ func (c *converter) first(base *node, from string) (found *node) {
 		} else if rest, is := strings.CutPrefix(path, "instancetype."); is {
 			at, path = c.instance, rest
 		}
-		n := at.at(path)
-		if found == nil {
+		if n := at.at(path); found == nil {
 			found = n
 		} else if at == c.preference {
 			n.skip()

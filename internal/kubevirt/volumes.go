@@ -146,8 +146,8 @@ func (r *diskReader) containerDisk(from *node, name, _ string) (values, bool) {
 	}
 	from.at("imagePullSecret").leave("the registry's password is that of Docker's configuration, or password_wo of a disk")
 	disk, volume := r.local(name)
-	r.carry(from, disk.below("source").below("container_image"), row{"image", "image", "word"}, row{"path", "path", "word"},
-		row{"imagePullPolicy", "pull_policy", "Always IfNotPresent Never"})
+	r.carry(from, disk.below("source").below("container_image"), row{"image", "image", word}, row{"path", "path", word},
+		row{"imagePullPolicy", "pull_policy", oneOf("Always", "IfNotPresent", "Never")})
 	return volume, true
 }
 
@@ -157,7 +157,7 @@ func (r *diskReader) emptyDisk(from *node, name, _ string) (values, bool) {
 		from.refuse("it has no capacity")
 	}
 	disk, volume := r.local(name)
-	r.carry(from, disk, row{"capacity", "size", "size"})
+	r.carry(from, disk, row{"capacity", "size", size})
 	return volume, true
 }
 
