@@ -38,17 +38,17 @@ spec: {cpu: {guest: 2}, memory: {guest: 1Gi}}
 
 func TestKubeVirtMachine_TextOrObject(t *testing.T) {
 	text := types.StringValue
-	object := types.ObjectValueMust(map[string]attr.Type{"kind": types.StringType, "metadata": types.MapType{ElemType: types.StringType}, "spec": types.DynamicType},
+	spec := types.ObjectValueMust(
+		map[string]attr.Type{"cpu": types.MapType{ElemType: types.NumberType}, "memory": types.MapType{ElemType: types.StringType}, "gpus": types.DynamicType},
 		map[string]attr.Value{
-			"kind": text("VirtualMachineInstancetype"), "metadata": types.MapValueMust(types.StringType, map[string]attr.Value{"name": text("small")}),
-			"spec": types.DynamicValue(types.ObjectValueMust(
-				map[string]attr.Type{"cpu": types.MapType{ElemType: types.NumberType}, "memory": types.MapType{ElemType: types.StringType}, "gpus": types.StringType},
-				map[string]attr.Value{
-					"cpu":    types.MapValueMust(types.NumberType, map[string]attr.Value{"guest": types.NumberValue(big.NewFloat(2))}),
-					"memory": types.MapValueMust(types.StringType, map[string]attr.Value{"guest": text("1Gi")}),
-					"gpus":   types.StringNull(),
-				})),
+			"cpu":    types.MapValueMust(types.NumberType, map[string]attr.Value{"guest": types.NumberValue(big.NewFloat(2))}),
+			"memory": types.MapValueMust(types.StringType, map[string]attr.Value{"guest": text("1Gi")}),
+			"gpus":   types.DynamicNull(), // null in a configuration has no type
 		})
+	metadata := types.MapValueMust(types.StringType, map[string]attr.Value{"name": text("small")})
+	object := types.ObjectValueMust(
+		map[string]attr.Type{"kind": types.StringType, "metadata": metadata.Type(t.Context()), "spec": spec.Type(t.Context())},
+		map[string]attr.Value{"kind": text("VirtualMachineInstancetype"), "metadata": metadata, "spec": spec})
 	for _, of := range []attr.Value{text(small), object} {
 		values, err := machineOf(t, text(web), of)
 		if err != nil {

@@ -2,12 +2,12 @@ package function
 
 import (
 	"context"
-	"encoding/json"
-	"math/big"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/vmihailenco/msgpack/v5"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/kubevirt"
 )
@@ -30,7 +30,7 @@ func typeOf(shape any) attr.Type {
 	return map[any]attr.Type{"string": types.StringType, "number": types.Int64Type, "bool": types.BoolType}[shape]
 }
 
-// manifestOf is a text, or an object as JSON, which is YAML. OpenTofu also calls functions with values that are partly unknown.
+// manifestOf is a text, or an object as YAML. OpenTofu also calls functions with values that are partly unknown.
 func manifestOf(ctx context.Context, v attr.Value) (m kubevirt.Manifest, isKnown bool, err error) {
 	value, err := v.ToTerraformValue(ctx)
 	if err != nil || !value.IsFullyKnown() {
@@ -39,37 +39,14 @@ func manifestOf(ctx context.Context, v attr.Value) (m kubevirt.Manifest, isKnown
 	if m.Written = value.As(&m.Text) == nil; m.Written {
 		return m, true, nil
 	}
-	text, err := json.Marshal(plain(value))
+	packed, err := tfprotov6.NewDynamicValue(value.Type(), value)
+	if err != nil {
+		return m, true, err
+	}
+	var plain any
+	if err := msgpack.Unmarshal(packed.MsgPack, &plain); err != nil {
+		return m, true, err
+	}
+	text, err := yaml.Marshal(plain)
 	return kubevirt.Manifest{Text: string(text)}, true, err
-}
-
-// plain is a value without Terraform's types.
-func plain(v tftypes.Value) any {
-	var text string
-	var number big.Float
-	var is bool
-	var items []tftypes.Value
-	var fields map[string]tftypes.Value
-	switch {
-	case v.IsNull():
-		return nil
-	case v.As(&text) == nil:
-		return text
-	case v.As(&number) == nil:
-		return json.Number(number.Text('f', -1))
-	case v.As(&is) == nil:
-		return is
-	case v.As(&items) == nil:
-		all := []any{}
-		for _, item := range items {
-			all = append(all, plain(item))
-		}
-		return all
-	}
-	all := map[string]any{}
-	_ = v.As(&fields) // there is no other kind
-	for name, field := range fields {
-		all[name] = plain(field)
-	}
-	return all
 }
