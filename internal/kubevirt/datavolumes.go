@@ -56,23 +56,19 @@ func (r *diskReader) asked(spec *node) values {
 func (r *diskReader) content(spec *node, name string, namespace any) values {
 	spec.at("contentType").one("kubevirt")
 	source := spec.at("source")
-	kinds := source.keys()
-	switch ref := spec.at("sourceRef"); {
-	case ref != nil:
+	from := source.only(source.keys()...)
+	if ref := spec.at("sourceRef"); ref != nil {
 		ref.refuse("what it refers to is in the cluster: write the source of that here")
 		return nil
-	case len(kinds) == 0:
+	}
+	if from == nil {
 		cmp.Or(source, spec).refuse("it has no source")
 		return nil
-	case len(kinds) > 1:
-		source.fields[kinds[1]].refuse("it excludes %s", kinds[0])
 	}
-	kind := kinds[0]
-	from := source.set(kind)
 	url := from.at("url").or("")
 	switch {
-	case kind == "blank":
-	case kind == "pvc":
+	case from.name == "blank":
+	case from.name == "pvc":
 		if of := from.at("namespace").word(); of != nil {
 			namespace = *of
 		}
@@ -80,12 +76,12 @@ func (r *diskReader) content(spec *node, name string, namespace any) values {
 	case strings.HasPrefix(url, "docker://"):
 		from.skip("pullMethod")
 		return values{"container_image": values{"image": strings.TrimPrefix(url, "docker://")}}
-	case kind != "s3" && (strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://")):
+	case from.name != "s3" && (strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://")):
 		from.at("secretRef").leave("a download has no password: use a URL that needs none")
 		to := values{"url": url}
 		to.put("checksum", from.at("checksum").word())
 		return values{"url": to}
-	case kind == "upload":
+	case from.name == "upload":
 		from.leave("fill the claim with virtclaim_volume_content: its source.file has an image of this computer")
 	default:
 		from.leave("get the image yourself, and fill the claim with virtclaim_volume_content")

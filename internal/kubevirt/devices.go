@@ -186,27 +186,25 @@ func (c *converter) card(from *node, to values, queues any) {
 // networkInterface is an interface of a network. Which of the host's networks stands for the cluster's is not in a manifest.
 func (c *converter) networkInterface(from, network *node, queues any, to values) {
 	c.carry(from, to,
-		row{"bootOrder", "boot_order", number}, row{"state", "link", oneOf("up", "down")}, row{"binding.name", "binding", word})
+		row{"bootOrder", "boot_order", number}, row{"state", "link", oneOf("up", "down")})
 	c.card(from, to, queues)
 	if mac := from.at("macAddress").word(); mac != nil {
 		to["mac"] = strings.ReplaceAll(*mac, "-", ":")
 	}
-	for _, binding := range []string{"masquerade", "bridge", "sriov", "macvtap", "slirp", "passt"} {
-		if found := from.set(binding); found != nil && to["binding"] != nil {
-			found.refuse("it excludes %v", to["binding"])
-		} else if found != nil {
-			to["binding"] = binding
-		}
+	if binding := from.only("binding", "masquerade", "bridge", "sriov", "macvtap", "slirp", "passt"); binding != nil {
+		to["binding"] = binding.name
+		to.put("binding", binding.at("name").word())
 	}
-	switch multus := network.at("multus.networkName").word(); {
-	case network.set("pod") != nil:
-		to["pod"] = true
-	case multus == nil:
+	of := network.only("pod", "multus")
+	switch multus := of.at("networkName").or(""); {
+	case of == nil || of.name == "multus" && multus == "":
 		network.refuse("it is neither pod nor multus")
-	case strings.Contains(*multus, "/"):
-		to["multus"] = *multus
+	case of.name == "pod":
+		to["pod"] = true
+	case strings.Contains(multus, "/"):
+		to["multus"] = multus
 	default:
-		to["multus"] = c.namespace + "/" + *multus
+		to["multus"] = c.namespace + "/" + multus
 	}
 	network.skip("multus.default")
 }

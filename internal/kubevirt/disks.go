@@ -122,16 +122,10 @@ func (r *diskReader) isOf(volume values, kinds ...string) bool {
 
 // device is what the volume is for the guest, with its options.
 func (r *diskReader) device(from *node) (device string, options *node) {
-	device = "disk"
-	for _, of := range []string{"disk", "lun", "cdrom", "floppy"} {
-		if found := from.set(of); found != nil {
-			if options != nil {
-				found.refuse("the disk is a %s already", device)
-			}
-			device, options = of, found
-		}
+	if options = from.only("disk", "lun", "cdrom", "floppy"); options == nil {
+		return "disk", nil
 	}
-	return device, options
+	return options.name, options
 }
 
 // preferredBus are the preferences of a bus, by the device.

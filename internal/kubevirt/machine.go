@@ -64,15 +64,14 @@ func (c *converter) hardware() {
 		}
 	}
 	c.domain.skip("devices.tpm.persistent", "devices.watchdog.name", "firmware.bootloader.efi.persistent") // all state is kept
-	efi := c.domain.set("firmware.bootloader.efi")
-	switch bios := c.domain.at("firmware.bootloader.bios"); {
-	case efi != nil && bios != nil:
-		bios.refuse("it excludes efi")
-	case efi == nil && bios == nil:
+	efi := c.domain.at("firmware.bootloader").only("efi", "bios")
+	if efi == nil {
 		efi = c.preference.set("firmware.preferredEfi")
 		if useEFI := c.preference.at("firmware.preferredUseEfi"); useEFI.isOn() {
 			efi = cmp.Or(efi, useEFI)
 		}
+	} else if efi.name == "bios" {
+		efi = nil
 	}
 	secure := cmp.Or(efi.at("secureBoot"), c.preference.at("firmware.preferredUseSecureBoot"))
 	if arm := c.spec.at("architecture"); arm.or("") == "arm64" && c.to["firmware"] == nil { // it has nothing else, and no secure boot

@@ -90,6 +90,20 @@ func (n *node) set(path string) *node {
 	return found
 }
 
+// only is the one of some fields that is there. A second one is refused.
+func (n *node) only(names ...string) (found *node) {
+	for _, name := range names {
+		switch at := n.set(name); {
+		case at == nil:
+		case found != nil:
+			at.refuse("it excludes %s", found.name)
+		default:
+			found = at
+		}
+	}
+	return found
+}
+
 // skip takes fields as a whole, or all: they are carried over, or have no meaning here.
 func (n *node) skip(paths ...string) {
 	for _, path := range paths {
@@ -136,6 +150,7 @@ func (n *node) each(path string) []*node {
 		list.refuse("it is no list")
 		return nil
 	}
+	list.read = true
 	return list.below()
 }
 

@@ -56,28 +56,16 @@ func (r *diskReader) source(from *node, name, device string) (volume values, isE
 
 // volume is that of the only source that it has.
 func (r *diskReader) volume(from *node, name, device string) (volume values, isEphemeral bool) {
-	var found *node
-	var kind string
-	for _, of := range from.keys() {
-		source := from.at(of)
-		switch {
-		case of == "name" || source == nil:
-		case found != nil:
-			source.refuse("it excludes %s", kind)
-		default:
-			found, kind = source, of
-		}
-	}
+	found := from.only(slices.DeleteFunc(from.keys(), func(key string) bool { return key == "name" })...)
 	if found == nil {
 		from.refuse("it has no source")
 		return nil, false
 	}
-	read := readers[kind]
+	read := readers[found.name]
 	if read == nil {
 		found.leave("nothing here has its content: the machine has no such disk")
 		return nil, false
 	}
-	found.read = true
 	return read(r, found, name, device)
 }
 
@@ -192,22 +180,20 @@ func (r *diskReader) secret(at *node) values {
 
 // data is a text of cloud-init, plain or in base64, or a Secret with it.
 func (r *diskReader) data(from *node, plain, encoded, secret string) (text *string, ref values) {
-	all := []*node{from.at(plain), from.at(encoded), from.at(secret)}
-	for i, n := range all {
-		for _, other := range all[:i] {
-			if n != nil && other != nil {
-				n.refuse("it excludes %s", other.path())
-			}
-		}
+	at := from.only(plain, encoded, secret)
+	switch {
+	case at == nil:
+		return nil, nil
+	case at.name == plain:
+		return at.word(), nil
+	case at.name == secret:
+		return nil, r.secret(at.at("name"))
 	}
-	if code := all[1].word(); code != nil {
-		decoded, err := base64.StdEncoding.DecodeString(*code)
-		if err != nil {
-			all[1].refuse("it is no base64")
-		}
-		return new(string(decoded)), nil
+	decoded, err := base64.StdEncoding.DecodeString(at.or(""))
+	if err != nil {
+		at.refuse("it is no base64")
 	}
-	return all[0].word(), r.secret(all[2].at("name"))
+	return new(string(decoded)), nil
 }
 
 // hostname is the name that the guest is told; empty if the machine has none.
