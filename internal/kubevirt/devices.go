@@ -192,8 +192,9 @@ func (c *converter) networkInterface(from, network *node, queues any, to values)
 		to["mac"] = strings.ReplaceAll(*mac, "-", ":")
 	}
 	if binding := from.only("binding", "masquerade", "bridge", "sriov", "macvtap", "slirp", "passt"); binding != nil {
-		to["binding"] = binding.name
-		to.put("binding", binding.at("name").word())
+		if to["binding"] = binding.name; binding.name == "binding" {
+			to["binding"] = binding.named("plugin")
+		}
 	}
 	of := network.only("pod", "multus")
 	switch multus := of.at("networkName").or(""); {

@@ -168,6 +168,15 @@ func (n *node) word() *string {
 	return &n.text
 }
 
+// named is the name that a reference to something must have.
+func (n *node) named(what string) string {
+	name := n.at("name").or("")
+	if name == "" {
+		n.refuse("it names no %s", what)
+	}
+	return name
+}
+
 // or is a text, or what stands for an absent one.
 func (n *node) or(otherwise string) string { return *cmp.Or(n.word(), &otherwise) }
 

@@ -167,14 +167,10 @@ func (r *diskReader) hostDisk(from *node, name, _ string) (values, bool) {
 }
 
 // secret notes a Secret that is read, and returns what refers to it.
-func (r *diskReader) secret(at *node) values {
-	name := at.word()
-	if name == nil {
-		return nil
-	}
-	r.find("Secret", *name).skip()
-	ref := values{"namespace": r.namespace, "name": *name}
-	r.result.below("secrets")[*name] = ref
+func (r *diskReader) secret(name string) values {
+	r.find("Secret", name).skip()
+	ref := values{"namespace": r.namespace, "name": name}
+	r.result.below("secrets")[name] = ref
 	return ref
 }
 
@@ -187,7 +183,7 @@ func (r *diskReader) data(from *node, plain, encoded, secret string) (text *stri
 	case at.name == plain:
 		return at.word(), nil
 	case at.name == secret:
-		return nil, r.secret(at.at("name"))
+		return nil, r.secret(at.named("Secret"))
 	}
 	decoded, err := base64.StdEncoding.DecodeString(at.or(""))
 	if err != nil {
@@ -292,7 +288,7 @@ func (r *diskReader) keys(from *node, name, label string, isSecret bool) (values
 		}
 	}
 	if isSecret {
-		r.secret(at)
+		r.secret(at.text)
 	}
 	return volume, false
 }
