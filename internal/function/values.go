@@ -2,12 +2,12 @@ package function
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/vmihailenco/msgpack/v5"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/virtclaim/terraform-provider-virtclaim/internal/kubevirt"
 )
@@ -30,7 +30,7 @@ func typeOf(shape any) attr.Type {
 	return map[any]attr.Type{"string": types.StringType, "number": types.Int64Type, "bool": types.BoolType}[shape]
 }
 
-// manifestOf is a text, or an object as YAML. OpenTofu also calls functions with values that are partly unknown.
+// manifestOf is a text, or an object as JSON, which is YAML. OpenTofu also calls functions with values that are partly unknown.
 func manifestOf(ctx context.Context, v attr.Value) (m kubevirt.Manifest, isKnown bool, err error) {
 	value, err := v.ToTerraformValue(ctx)
 	if err != nil || !value.IsFullyKnown() {
@@ -47,6 +47,6 @@ func manifestOf(ctx context.Context, v attr.Value) (m kubevirt.Manifest, isKnown
 	if err := msgpack.Unmarshal(packed.MsgPack, &plain); err != nil {
 		return m, true, err
 	}
-	text, err := yaml.Marshal(plain)
+	text, err := json.Marshal(plain)
 	return kubevirt.Manifest{Text: string(text)}, true, err
 }
