@@ -100,8 +100,8 @@ var recorded = []string{
 func (c *converter) begin() {
 	root := c.machine
 	if root == nil {
-		other := cmp.Or(c.others[0].at("kind"), c.others[0])
-		other.refuse("%.60q is no machine: that is a %s or %s", other.text, machines[0], machines[1])
+		other := c.others[0]
+		cmp.Or(other.at("kind"), other).refuse("it is no machine: that is a %s or %s", machines[0], machines[1])
 		return
 	}
 	root.skip(recorded...)
