@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"github.com/virtclaim/terraform-provider-virtclaim/internal/tfvalue"
 )
 
 // ofObject are fields of the object, and ofDomain of the domain in it, that become attributes of the machine as they are.
@@ -81,77 +81,82 @@ func (c *converter) hardware() {
 	}
 }
 
-// mostProcessors is more than any host has, and keeps products of them small.
-const mostProcessors = 8192
-
 // processors are those of the machine, or of its instance type: sockets, unless the manifest arranges them.
 func (c *converter) processors() {
-	parts, isArranged, guest := map[string]int64{"sockets": 1, "cores": 1, "threads": 1}, false, c.instance.at("cpu.guest")
-	set := func(name string, n *int64) {
-		if n != nil && *n > 0 && *n <= mostProcessors {
-			parts[name] = *n
-		} else if n != nil {
-			c.domain.refuse("it has no, or too many, processors: %d", *n)
-		}
-	}
+	parts, guest := map[string]int64{}, c.instance.at("cpu.guest")
 	for _, name := range []string{"sockets", "cores", "threads"} {
 		if at := c.domain.at("cpu." + name); at != nil {
-			if set(name, at.number()); guest != nil {
+			parts[name] = at.processors(at.number())
+			if guest != nil {
 				at.refuse("the processors are those of the instance type")
 			}
-			isArranged = true
 		}
 	}
 	switch {
-	case isArranged:
+	case len(parts) > 0:
 	case guest != nil:
-		part, cores := c.arrangement(guest.number())
-		set("cores", cores)
-		set(part, new(*cmp.Or(guest.number(), new(int64(1))) / *cmp.Or(cores, new(int64(1)))))
+		n := guest.processors(guest.number())
+		part, cores := c.arrangement(n)
+		parts["cores"] = cores
+		parts[part] = n / cores
 	default:
-		set("sockets", c.whole(c.first(c.domain, "resources.limits.cpu|resources.requests.cpu")))
+		at := c.first(c.domain, "resources.limits.cpu|resources.requests.cpu")
+		parts["sockets"] = at.processors(at.whole())
 	}
-	each := parts["cores"] * parts["threads"]
+	sockets, cores, threads := max(parts["sockets"], 1), max(parts["cores"], 1), max(parts["threads"], 1)
 	to := c.to.below("cpu")
-	to["vcpus"] = parts["sockets"] * each
-	if most := c.first(c.domain, "cpu.maxSockets|instancetype.cpu.maxSockets"); most != nil {
-		least := parts["sockets"]
-		if set("sockets", most.number()); parts["sockets"] < least {
-			most.refuse("it is less than the sockets that the machine has")
+	to["vcpus"] = sockets * cores * threads
+	if at := c.first(c.domain, "cpu.maxSockets|instancetype.cpu.maxSockets"); at != nil {
+		most := at.processors(at.number())
+		if most < sockets {
+			at.refuse("it is less than the sockets that the machine has")
 		}
-		to["max_vcpus"] = parts["sockets"] * each
+		sockets = most
+		to["max_vcpus"] = sockets * cores * threads
 	}
-	to["topology"] = values{"sockets": parts["sockets"], "cores": parts["cores"], "threads": parts["threads"]}
+	to["topology"] = values{"sockets": sockets, "cores": cores, "threads": threads}
 	c.model(to)
 }
 
-// arrangement is what the processors of an instance type are: sockets, cores or threads, or spread over sockets of some cores.
-func (c *converter) arrangement(guest *int64) (part string, cores *int64) {
-	at := c.preference.at("cpu.preferredCPUTopology")
-	ratio := cmp.Or(c.first(c.preference, "cpu.spreadOptions.ratio|preferSpreadSocketToCoreRatio").number(), new(int64(2)))
-	switch of := strings.ToLower(strings.TrimPrefix(at.or("sockets"), "prefer")); {
-	case of == "sockets" || of == "cores" || of == "threads":
-		return of, nil
-	case of == "spread" && guest != nil && *ratio > 0 && *guest%*ratio == 0:
-		return "sockets", ratio
+// mostProcessors is more than any host has, and keeps products of them small.
+const mostProcessors = 8192
+
+// processors are some number of them, 1 by default.
+func (n *node) processors(number *int64) int64 {
+	if number == nil {
+		return 1
 	}
-	at.leave("each processor is a socket")
-	return "sockets", nil
+	if *number < 1 || *number > mostProcessors {
+		n.refuse("%d is no number of processors from 1 to %d", *number, mostProcessors)
+	}
+	return *number
 }
 
-// whole is an amount of processors of the resources, rounded up.
-func (c *converter) whole(at *node) *int64 {
-	text := at.word()
+// whole is an amount of processors, rounded up.
+func (n *node) whole() *int64 {
+	text := n.word()
 	if text == nil {
 		return nil
 	}
-	if len(*text) < 12 && !strings.ContainsAny(*text, "eE") { // 1e99999999 takes minutes
-		if q, err := resource.ParseQuantity(*text); err == nil {
-			return new(q.Value())
-		}
+	amount, err := tfvalue.ParseQuantity(*text)
+	if err != nil {
+		n.refuse("%.40q is no number of processors", *text)
 	}
-	at.refuse("%.40q is no number of processors", *text)
-	return nil
+	return new(amount.Value())
+}
+
+// arrangement is what the processors of an instance type are: sockets, cores or threads, or spread over sockets of some cores.
+func (c *converter) arrangement(processors int64) (part string, cores int64) {
+	at := c.preference.at("cpu.preferredCPUTopology")
+	ratio := *cmp.Or(c.first(c.preference, "cpu.spreadOptions.ratio|preferSpreadSocketToCoreRatio").number(), new(int64(2)))
+	switch of := strings.ToLower(strings.TrimPrefix(at.or("sockets"), "prefer")); {
+	case of == "sockets" || of == "cores" || of == "threads":
+		return of, 1
+	case of == "spread" && ratio > 0 && processors%ratio == 0:
+		return "sockets", ratio
+	}
+	at.leave("each processor is a socket")
+	return "sockets", 1
 }
 
 // model is that of the processor, with its features. KubeVirt's is the host's.
