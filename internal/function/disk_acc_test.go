@@ -3,7 +3,6 @@
 package function_test
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -34,7 +33,7 @@ output "element" {
 `
 
 // A domain that others define opens an overlay on storage with a password by the element. The guard sees that domain when a machine is to
-// use the disk, too.
+// use the disk, too, and when the disk is to be removed.
 func TestAccDiskXML_IsOpened(t *testing.T) {
 	l := acctest.Lab(t)
 	host, console := l.Hosts["host-a"], acctest.NewConsole(t)
@@ -53,10 +52,6 @@ func TestAccDiskXML_IsOpened(t *testing.T) {
 		cli.Must("output", "-raw", "element"), console.Path())); err != nil {
 		t.Fatal(err)
 	}
-	acctest.Undo(t, func(ctx context.Context) error {
-		_, err := host.Virsh(ctx, "undefine", "foreign")
-		return err
-	})
 	acctest.Must(host.Virsh(t.Context(), "start", "foreign"))(t)
 	acctest.Contains(t, console.Await(t, "DISK vda "), "ro=0", "first=of the master")
 	console.Await(t, "READY")
@@ -64,10 +59,14 @@ func TestAccDiskXML_IsOpened(t *testing.T) {
 	machine := "\nresource \"virtclaim_virtual_machine\" \"web\" {\n  host   = \"host-a\"\n  name   = \"web\"\n  memory = \"128Mi\"\n" +
 		"  disks  = { vda = { volume = virtclaim_disk.data.volume } }\n  machine = { domain_type = \"qemu\" }\n}\n"
 	cli.Write("machine.tf", machine)
-	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(out, `"foreign"`) {
+	if out, err := cli.Run("apply", "-auto-approve", "-no-color"); err == nil || !strings.Contains(out, "domain foreign") {
 		t.Errorf("a second writer is not refused: %v\n%s", err, out)
 	}
 	acctest.Must(host.Virsh(t.Context(), "destroy", "foreign"))(t)
+	if out, err := cli.Run("destroy", "-auto-approve", "-no-color"); err == nil || !strings.Contains(out, "domain foreign") {
+		t.Errorf("the disk of a domain is removed: %v\n%s", err, out)
+	}
+	acctest.Must(host.Virsh(t.Context(), "undefine", "foreign"))(t)
 	if has := acctest.StoredAt(t, lun.Path, 4096, 7); strings.Contains(has, "written") {
 		t.Errorf("the master has %q", has)
 	}
