@@ -28,7 +28,7 @@ var readers = map[string]reader{
 	"hostDisk":              (*diskReader).hostDisk,
 	"configMap":             (*diskReader).files,
 	"secret":                (*diskReader).files,
-	"sysprep":               (*diskReader).sysprep,
+	"sysprep":               (*diskReader).files,
 }
 
 // source is the volume of a disk: that which it names, that of its own name, or what is written at the disk itself.
@@ -174,22 +174,30 @@ func (r *diskReader) secret(name string) values {
 	return ref
 }
 
-// data is a text of cloud-init, plain or in base64, or a Secret with it.
-func (r *diskReader) data(from *node, plain, encoded, secret string) (text *string, ref values) {
-	at := from.only(plain, encoded, secret)
-	switch {
+// keyOf refers to one key of a Secret.
+func (r *diskReader) keyOf(secret, key string) values {
+	ref := maps.Clone(r.secret(secret))
+	ref["key"] = key
+	return ref
+}
+
+// data is a text of cloud-init, plain or in base64, or the name of the Secret that has it.
+func (r *diskReader) data(from *node, of string) (text *string, secret string) {
+	secrets := map[string]string{"user": "secretRef", "network": "networkDataSecretRef"}
+	switch at := from.only(of+"Data", of+"DataBase64", secrets[of]); {
 	case at == nil:
-		return nil, nil
-	case at.name == plain:
-		return at.word(), nil
-	case at.name == secret:
-		return nil, r.secret(at.named("Secret"))
+	case at.name == secrets[of]:
+		secret = at.named("Secret")
+	case at.name == of+"Data":
+		text = at.word()
+	default:
+		decoded, err := base64.StdEncoding.DecodeString(at.or(""))
+		if err != nil {
+			at.refuse("it is no base64")
+		}
+		text = new(string(decoded))
 	}
-	decoded, err := base64.StdEncoding.DecodeString(at.or(""))
-	if err != nil {
-		at.refuse("it is no base64")
-	}
-	return new(string(decoded)), nil
+	return text, secret
 }
 
 // hostname is the name that the guest is told; empty if the machine has none.
@@ -201,11 +209,10 @@ func (r *diskReader) hostname() string {
 func (r *diskReader) cloudInitNoCloud(from *node, name, _ string) (values, bool) {
 	disk, volume := r.local(name)
 	to := disk.below("source").below("cloud_init")
-	for _, of := range [][2]string{{"user", "secretRef"}, {"network", "networkDataSecretRef"}} {
-		text, ref := r.data(from, of[0]+"Data", of[0]+"DataBase64", of[1])
-		to.put(of[0]+"_data", text)
-		if ref != nil {
-			to[of[0]+"_data_secret_ref"] = ref
+	for _, of := range []string{"user", "network"} {
+		text, secret := r.data(from, of)
+		if to.put(of+"_data", text); secret != "" {
+			to[of+"_data_secret_ref"] = r.secret(secret)
 		}
 	}
 	if host := r.hostname(); host != "" {
@@ -219,17 +226,13 @@ func (r *diskReader) cloudInitConfigDrive(from *node, name, _ string) (values, b
 	disk, volume := r.local(name)
 	to := disk.below("source").below("files")
 	to["label"] = "config-2"
-	for _, of := range [][4]string{
-		{"userData", "userDataBase64", "secretRef", "user_data"},
-		{"networkData", "networkDataBase64", "networkDataSecretRef", "network_data.json"},
-	} {
-		file := of[3]
-		text, ref := r.data(from, of[0], of[1], of[2])
+	for _, of := range [][2]string{{"user", "user_data"}, {"network", "network_data.json"}} {
+		text, secret := r.data(from, of[0])
 		if text != nil {
-			to.below("content")[folder+file] = *text
+			to.below("content")[folder+of[1]] = *text
 		}
-		if ref != nil {
-			to.below("secrets")[folder+file] = values{"namespace": ref["namespace"], "name": ref["name"], "key": r.key(ref, of[0])}
+		if secret != "" {
+			to.below("secrets")[folder+of[1]] = r.keyOf(secret, r.spelling(secret, of[0]+"Data"))
 		}
 	}
 	if host := r.hostname(); host != "" {
@@ -240,30 +243,25 @@ func (r *diskReader) cloudInitConfigDrive(from *node, name, _ string) (values, b
 	return volume, false
 }
 
-// key is that of a Secret, which KubeVirt takes in both spellings: in small letters, unless its manifest says otherwise.
-func (r *diskReader) key(ref values, name string) string {
-	secret := r.find("Secret", ref["name"].(string))
-	if secret.at("data."+name) != nil || secret.at("stringData."+name) != nil {
-		return name
+// spelling is the key of a Secret, which KubeVirt takes in two: in small letters, unless its manifest says otherwise.
+func (r *diskReader) spelling(secret, key string) string {
+	object := r.find("Secret", secret)
+	if object.at("data."+key) != nil || object.at("stringData."+key) != nil {
+		return key
 	}
-	return strings.ToLower(name)
+	return strings.ToLower(key)
 }
 
-// files are the keys of a ConfigMap or Secret, which must be given, because a disk here names each.
+// files are the keys of a ConfigMap or Secret, also as the answers of a Windows setup. Its manifest must be given, because a disk here names
+// each key. Only a ConfigMap's values are looked at.
 func (r *diskReader) files(from *node, name, _ string) (values, bool) {
-	return r.keys(from, name, from.at("volumeLabel").or("cfgdata"), from.name == "secret")
-}
-
-// sysprep are the answers of a Windows setup.
-func (r *diskReader) sysprep(from *node, name, _ string) (values, bool) {
-	secret := from.set("secret")
-	return r.keys(cmp.Or(secret, from.set("configMap"), from), name, "sysprep", secret != nil)
-}
-
-// keys are a disk of the keys of a ConfigMap or Secret. Only a ConfigMap's values are looked at.
-func (r *diskReader) keys(from *node, name, label string, isSecret bool) (values, bool) {
+	label := "cfgdata"
+	if from.name == "sysprep" {
+		label, from = from.name, cmp.Or(from.only("secret", "configMap"), from)
+	}
+	label = from.at("volumeLabel").or(label)
 	at, kind := cmp.Or(from.at("name"), from.at("secretName")), "ConfigMap"
-	if isSecret {
+	if from.name == "secret" {
 		kind = "Secret"
 	}
 	if at == nil {
@@ -272,7 +270,7 @@ func (r *diskReader) keys(from *node, name, label string, isSecret bool) (values
 	}
 	object := r.find(kind, at.or(""))
 	if object == nil {
-		from.leave(fmt.Sprintf("which keys it has is in no manifest: give that of the %s %.60s, too", kind, at.or("")))
+		from.leave(fmt.Sprintf("which keys it has is in no manifest: give that of the %s %.60s, too", kind, at.text))
 		return nil, false
 	}
 	disk, volume := r.local(name)
@@ -280,15 +278,12 @@ func (r *diskReader) keys(from *node, name, label string, isSecret bool) (values
 	to["label"] = label
 	for _, data := range []*node{object.at("data"), object.at("stringData")} {
 		for _, key := range data.keys() {
-			if isSecret {
-				to.below("secrets")[key] = values{"namespace": r.namespace, "name": at.text, "key": key}
+			if kind == "Secret" {
+				to.below("secrets")[key] = r.keyOf(at.text, key)
 			} else {
 				to.below("content")[key] = data.fields[key].or("")
 			}
 		}
-	}
-	if isSecret {
-		r.secret(at.text)
 	}
 	return volume, false
 }
