@@ -21,7 +21,8 @@ func diskXML() function.Function {
 			"for domains that others define, for example with `virsh attach-device`.\n\n" +
 			"What this provider does not run it does not guard: if two domains write to one volume, that is your affair, and a " +
 			"reservation does not prevent it. Such a domain is only seen when a machine of this provider is to use the volume, too, or " +
-			"when a `virtclaim_disk` is to be removed: both are refused. Credentials are libvirt secrets on the hosts of the binding, and removed with it: the element has their UUIDs.",
+			"when a `virtclaim_disk` is to be removed: both are refused. Credentials are libvirt secrets on the " +
+			"hosts of the binding, and removed with it: the element has their UUIDs.",
 		Parameters: []function.Parameter{function.ObjectParameter{
 			Name: "volume", AttributeTypes: tfvalue.VolumeTypes,
 			MarkdownDescription: "The `volume` of a `virtclaim_volume_binding`, a `virtclaim_disk` or a `virtclaim_volume_content`. A " +

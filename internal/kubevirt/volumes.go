@@ -252,8 +252,8 @@ func (r *diskReader) spelling(secret, key string) string {
 	return strings.ToLower(key)
 }
 
-// files are the keys of a ConfigMap or Secret, also as the answers of a Windows setup. Its manifest must be given, because a disk here names
-// each key. Only a ConfigMap's values are looked at.
+// files are the keys of a ConfigMap or Secret, also as the answers of a Windows setup. Its manifest must be given, because a disk here
+// names each key. Only a ConfigMap's values are looked at.
 func (r *diskReader) files(from *node, name, _ string) (values, bool) {
 	label := "cfgdata"
 	if from.name == "sysprep" {
