@@ -128,6 +128,36 @@ func TestAccKubeVirtMachine_ContainerDisk(t *testing.T) {
 	}
 }
 
+const seeds = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstance
+metadata: {name: web, namespace: manifests}
+spec:
+  domain:
+    memory: {guest: 192Mi}
+    devices:
+      disks:
+      - {name: seed, disk: {bus: virtio}}
+      - {name: drive, cdrom: {bus: sata}}
+  volumes:
+  - {name: seed, cloudInitNoCloud: {userData: "#cloud-config\n# web\n"}}
+  - {name: drive, cloudInitConfigDrive: {userData: "#cloud-config\n# \"web\"\n"}}
+`
+
+// A machine with another name than its manifest's, as when several are made of one, tells its guest that name, and changes nothing else.
+func TestAccKubeVirtMachine_Name(t *testing.T) {
+	m := apply(t, acctest.Lab(t), seeds, "virtclaim.disks=1 virtclaim.cdroms=1 virtclaim.read=vda virtclaim.read=sr0", `name = "shop"`)
+	for file, text := range map[string]string{
+		"FILE vda meta-data ":               "instance-id: \"shop.manifests\"\nlocal-hostname: \"shop\"\n",
+		"FILE vda user-data ":               "#cloud-config\n# web\n",
+		" openstack/latest/meta_data.json ": `{"hostname":"shop","instance_id":"shop.manifests","uuid":"shop.manifests"}`,
+		" openstack/latest/user_data ":      "#cloud-config\n# \"web\"\n",
+	} {
+		m.says(t, file, base64.StdEncoding.EncodeToString([]byte(text)))
+	}
+	m.Must("destroy", "-auto-approve", "-no-color")
+}
+
 const claims = `
 apiVersion: kubevirt.io/v1alpha3
 kind: VirtualMachineInstance

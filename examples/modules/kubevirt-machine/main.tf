@@ -12,6 +12,12 @@ locals {
   machine = local.values.machine
   name    = try(coalesce(var.name, local.machine.name), trimsuffix(local.machine.name_prefix, "-"), "machine")
 
+  # What seeds tell the guest of the manifest's name becomes the machine's.
+  hostname = {
+    from = "/(: ?\")${split(".", coalesce(local.machine.name, "-"))[0]}([.\"])/"
+    to   = "$${1}${split(".", local.name)[0]}$${2}"
+  }
+
   # What fills the claims, and what it is copied of.
   contents = { for key, content in local.values.contents : key => content if var.fill }
   bindings = { for key, binding in local.values.bindings : key => binding if var.fill || !endswith(key, ".source") }
@@ -82,8 +88,15 @@ resource "virtclaim_disk" "volume" {
   source = each.value.source == null ? null : {
     volume          = try(virtclaim_volume_binding.volume[each.value.source.volume.binding].volume, null)
     container_image = each.value.source.container_image
-    cloud_init      = each.value.source.cloud_init
-    files           = each.value.source.files
+    cloud_init = try(merge(each.value.source.cloud_init, {
+      meta_data = replace(each.value.source.cloud_init.meta_data, local.hostname.from, local.hostname.to)
+    }), each.value.source.cloud_init)
+    files = try(merge(each.value.source.files, {
+      content = {
+        for name, text in each.value.source.files.content :
+        name => endswith(name, "/meta_data.json") ? replace(text, local.hostname.from, local.hostname.to) : text
+      }
+    }), each.value.source.files)
   }
 }
 

@@ -75,7 +75,7 @@ variable "via" {
 variable "name" {
   type        = string
   default     = null
-  description = "Name of the machine, instead of the manifest's."
+  description = "Name of the machine and host name in its seeds, instead of the manifest's: for several machines of one manifest."
 }
 
 variable "memory" {
