@@ -191,15 +191,21 @@ func (c *converter) read() {
 // left is what no value has, of all manifests.
 func (c *converter) left() []values {
 	c.preference.skip(yielding...)
-	left := append([]values{}, c.machine.unread()...)
+	all, _ := c.machine.unread()
 	for _, o := range c.others {
 		if !o.read {
-			left = append(left, values{"path": o.name, "reason": "it is no part of the machine: apply it to the cluster"})
+			o.reason = "it is no part of the machine: apply it to the cluster"
+			all = append(all, o)
 			continue
 		}
 		o.skip(recorded...)
 		o.skip("metadata")
-		left = append(left, o.unread()...)
+		more, _ := o.unread()
+		all = append(all, more...)
+	}
+	left := []values{}
+	for _, n := range all {
+		left = append(left, values{"path": n.path(), "reason": cmp.Or(n.reason, reason(n.path()))})
 	}
 	return left
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,17 +38,18 @@ type manifest struct {
 
 // path is where the field is in its object.
 func (n *node) path() string {
-	if n.parent == nil {
-		return n.name
+	path := n.name
+	for at := n; at.parent != nil; at = at.parent {
+		joint := "."
+		if at.parent.parent == nil {
+			joint = ": "
+		}
+		if at.parent.name == "" || strings.HasPrefix(at.name, "[") {
+			joint = ""
+		}
+		path = at.parent.name + joint + path
 	}
-	switch above := n.parent.path(); {
-	case above == "" || strings.HasPrefix(n.name, "["):
-		return above + n.name
-	case n.parent.parent == nil:
-		return above + ": " + n.name
-	default:
-		return above + "." + n.name
-	}
+	return path
 }
 
 // refuse is an error of the field, which says where, as the user's editor counts lines.
@@ -246,31 +246,26 @@ func (n *node) size() *string {
 	return text
 }
 
-// unread are the fields that nothing has read, as high as possible: one below which none was read stands for all of them.
-func (n *node) unread() (all []values) {
-	path, below := n.path(), n.below()
-	switch {
-	case n.reason != "":
-		all = []values{{"path": path, "reason": n.reason}}
-		if !slices.ContainsFunc(below, (*node).touched) {
-			return all
-		}
-	case n.fields != nil && len(below) == 0 && (n.read || neutral.MatchString(path)):
-		return nil
-	case !n.touched() && len(below) != 1:
-		return []values{{"path": path, "reason": reason(path)}}
-	}
+// unread are the fields that nothing has read, as high as possible: one below which none was read stands for all of them. isTouched is set
+// if the field, or one below, was read.
+func (n *node) unread() (all []*node, isTouched bool) {
+	below := n.below()
 	for _, field := range below {
-		all = append(all, field.unread()...)
+		left, is := field.unread()
+		all, isTouched = append(all, left...), isTouched || is
 	}
-	return all
+	switch {
+	case n.reason != "" && isTouched:
+		all = append([]*node{n}, all...)
+	case n.reason != "":
+		all = []*node{n}
+	case n.fields != nil && len(below) == 0 && (n.read || slices.Contains(neutral, n.name)):
+		all = nil
+	case !n.read && !isTouched && len(below) != 1:
+		all = []*node{n}
+	}
+	return all, isTouched || n.read || n.reason != ""
 }
 
 // neutral are fields that say nothing when they are empty.
-var neutral = regexp.MustCompile(
-	`\b(resources|requests|limits|devices|firmware|machine|features|cpu|memory|metadata|labels|annotations|spec)$`)
-
-// touched reports whether the field, or one below, was read.
-func (n *node) touched() bool {
-	return n.read || n.reason != "" || slices.ContainsFunc(n.below(), (*node).touched)
-}
+var neutral = strings.Fields("resources requests limits devices firmware machine features cpu memory metadata labels annotations spec")
