@@ -48,10 +48,10 @@ type Node struct {
 // nodeName is host-a's.
 const nodeName = "host-a"
 
-// A node's network has 64 addresses.
+// A node's network has 256 addresses, which pods get in turn: one that gets that of an earlier pod is not reached for ten seconds.
 const (
-	nodePrefix                                     = 26
-	machineAddress, nodeAddress, firstPod, lastPod = 1, 2, 3, 62
+	nodePrefix                                     = 24
+	machineAddress, nodeAddress, firstPod, lastPod = 1, 2, 3, 254
 )
 
 var (
