@@ -99,6 +99,18 @@ func TestConvert_Refuses(t *testing.T) {
 	}
 }
 
+// The items of a List are objects, those of others are not.
+func TestConvert_Lists(t *testing.T) {
+	const items = "\nitems:\n- {kind: VirtualMachineInstance, spec: {domain: {memory: {guest: 1Gi}}}}\n- {kind: Secret, metadata: {name: x}}\n"
+	made, err := Convert(Manifest{"kind: List" + items, true})
+	if err != nil || made["unsupported"].([]values)[0]["path"] != "Secret x" {
+		t.Errorf("%v, %v", made, err)
+	}
+	if _, err := Convert(Manifest{"kind: Other" + items, true}); err == nil || !strings.Contains(err.Error(), "line 1: Other: kind: it is no machine") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A short text may refer to itself, or to more than a computer has memory for.
 func TestConvert_RefusesAliases(t *testing.T) {
 	bomb := "a: &a [x]\n"

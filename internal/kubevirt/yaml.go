@@ -67,6 +67,7 @@ func objects(text string, of *manifest) (all []*node, err error) {
 		}
 		if root.of = of; root.at("kind").or("") != "List" {
 			all = append(all, root)
+			continue
 		}
 		for _, item := range root.each("items") {
 			item.parent, item.name, item.of = nil, "", of
