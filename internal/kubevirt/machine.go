@@ -141,6 +141,7 @@ func (n *node) whole() *int64 {
 	amount, err := tfvalue.ParseQuantity(*text)
 	if err != nil {
 		n.refuse("%.40q is no number of processors", *text)
+		return nil
 	}
 	return new(amount.Value())
 }

@@ -17,7 +17,8 @@ type node struct {
 	// parent is nil for an object as a whole, whose name stands before the paths of its fields; none does for the machine's.
 	parent *node
 	name   string
-	of     *manifest
+	// of is nil for a field of an object.
+	of *manifest
 	// line counts from 1.
 	line int
 	// One of them: the fields by their names, the items, or a text.
@@ -230,6 +231,7 @@ func (n *node) number() *int64 {
 	i, err := strconv.ParseInt(*text, 10, 32)
 	if err != nil || i < 0 || strconv.FormatInt(i, 10) != *text {
 		n.refuse("%.40q is no whole number", *text)
+		return nil
 	}
 	return &i
 }
